@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -104,6 +105,28 @@ class Evidence:
     file: str
     line: int
     excerpt: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One event of one log, before anybody is blamed for it.
+
+    `rank` is the global rank, None if the log belongs to none; `at` is UTC, None if the line has no time; `offset` counts
+    bytes from the start of the source; `retryable` is None where the category alone decides.
+    """
+
+    category: Category
+    role: Role
+    error: Error
+    evidence: Evidence
+    offset: int = 0
+    rank: int | None = None
+    at: datetime | None = None
+    location: str | None = None
+    tests: tuple[str, ...] = ()
+    retryable: bool | None = None
+    confidence: Confidence = Confidence.HIGH
+    rule: str | None = None  # id of the rule that matched, if one did
 
 
 @dataclass(frozen=True)
