@@ -1,29 +1,28 @@
-# One command each; uv is brought along when the machine has none.
+# One command each. uv is brought along when the machine has none.
 UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 RUN := $(UV) run --frozen --quiet
 
-.PHONY: run test check serve bench sync
+.PHONY: run test check serve sync
+.DEFAULT_GOAL := run
 
-run: sync ## the demo: the real bot against an embedded simulated GitHub, in a browser
+run: sync # the demo: the real bot against an embedded simulated GitHub, to be watched in a browser
 	$(RUN) mlm demo
 
-test: sync ## every test
+test: sync # every test
 	$(RUN) pytest -n auto
 
-check: sync ## what CI runs besides the tests
+check: sync # what CI runs beside the tests: style, types, architecture
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) mypy
 	$(RUN) pytest tests/test_project.py
 
-serve: sync ## the GitHub App; settings in docs/operating.md
+serve: sync # the GitHub App itself; its settings are in docs/operating.md
 	$(RUN) mlm serve
 
 sync: $(UV)
-	$(UV) sync --frozen --quiet
+	@$(UV) sync --frozen --quiet
 
 .uv/bin/uv:
 	python3 -m venv .uv
 	.uv/bin/pip install --quiet --disable-pip-version-check uv
-
-$(shell command -v uv 2>/dev/null || echo /nonexistent-uv):
