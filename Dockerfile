@@ -17,7 +17,7 @@ FROM python:3.12-slim-bookworm
 RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/mlm mlm
 COPY --from=build /opt/mlm /opt/mlm
 ENV PATH=/opt/mlm/bin:$PATH PYTHONDONTWRITEBYTECODE=1 MLM_HOST=0.0.0.0 MLM_PORT=8080 MLM_DATA_DIR=/var/lib/mlm
-USER mlm
+USER 10001
 WORKDIR /var/lib/mlm
 VOLUME /var/lib/mlm
 EXPOSE 8080

@@ -15,6 +15,7 @@ check: sync # what CI runs beside the tests: style, types, architecture
 	$(RUN) ruff check .
 	$(RUN) ruff format --check .
 	$(RUN) mypy
+	$(RUN) hadolint Dockerfile
 	$(RUN) pytest tests/test_project.py
 
 serve: sync # the GitHub App itself; its settings are in docs/operating.md
