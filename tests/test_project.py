@@ -20,10 +20,27 @@ MAY_IMPORT = {
     "config": {"config"},
 }
 #: The analysis is a function of its bytes: no network, no files, no processes, no clock, no chance.
-IMPURE_MODULES = set(
-    "aiohttp asyncio dbos gidgethub http os pathlib random requests secrets shutil socket sqlalchemy sqlite3 "
-    "subprocess tempfile threading time urllib".split()
-)
+IMPURE_MODULES = {
+    "aiohttp",
+    "asyncio",
+    "dbos",
+    "gidgethub",
+    "http",
+    "os",
+    "pathlib",
+    "random",
+    "requests",
+    "secrets",
+    "shutil",
+    "socket",
+    "sqlalchemy",
+    "sqlite3",
+    "subprocess",
+    "tempfile",
+    "threading",
+    "time",
+    "urllib",
+}
 IMPURE_CALLS = {"open", "exec", "eval", "__import__", "print", "input"}
 IMPURE_ATTRIBUTES = {("datetime", "now"), ("datetime", "today"), ("datetime", "utcnow"), ("date", "today")}
 MODULE_LINES, TEST_LINES, FUNCTION_LINES, USUAL_FUNCTION_LINES = 300, 400, 50, 30
