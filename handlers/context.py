@@ -213,6 +213,9 @@ class Files(Protocol):
 
     async def job_log(self, job: Job) -> Fetched: ...
     async def artifact(self, artifact: Artifact) -> Fetched: ...
+    async def tail(self, fetched: Fetched, *, max_bytes: int = 262_144) -> str:
+        """Return the last `max_bytes` of a fetched file as text (bad UTF-8 replaced), "" if it was not fetched."""
+        ...
 
 
 class Analysis(Protocol):
