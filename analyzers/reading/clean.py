@@ -1,0 +1,68 @@
+"""From the bytes of one line to the text that a parser can match: no colours, no stamps, no rank prefixes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+#: CSI sequences (colours, erase to end of line: g++ adds `ESC [ K`), OSC strings (titles, links), and two-byte escapes.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+#: A lone ESC [ may be what is left of a sequence cut in half at the end of a file.
+_CONTROLS = re.compile(r"\x1b\[?[0-9;]*|[\x00-\x08\x0b-\x1f\x7f\ufeff]")
+
+#: The stamp that GitHub puts before each line of a job's log; the fraction has seven digits.
+_STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z ?")
+#: torchx writes "<role>-<replica>/<number> " before each line that it streams.
+_REPLICA = re.compile(r"[A-Za-z][\w.-]*-\d+/\d+ ")
+#: torch logs "[rank3]: text" and "[rank3]:[E505 ..."; torchrun's tee "[default3]:text"; mpirun "[1,3]<stderr>:text".
+_RANK = re.compile(r"\[(rank|default|1,)(\d{1,6})\](?:<std(?:err|out)>)?:")
+#: srun -l: "3: text", padded to the width of the largest number.
+_SRUN = re.compile(r" {0,5}(\d{1,6}): ?")
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixes:
+    """What stood before the text of a line: GitHub's stamp (UTC) and the rank."""
+
+    at: datetime | None
+    rank: int | None
+    text: str
+
+
+def clean(raw: bytes) -> str:
+    """Decode (bytes that are no UTF-8 become U+FFFD); drop escape sequences, control characters and the line's end."""
+    text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
+    if text.isprintable():
+        return text
+    return _CONTROLS.sub("", _ESCAPES.sub("", text))
+
+
+def split_prefixes(text: str, *, woven: bool = False) -> Prefixes:
+    """Take the prefixes off a clean line.
+
+    Args:
+        woven: the file holds the lines of several ranks, so a bare "3: " in front is a rank. It is not elsewhere.
+    Returns:
+        The global rank of `[rankN]` where both it and the local rank of `[defaultN]` are there.
+    """
+    at, rank = None, None
+    if text[:1].isdigit() and (stamp := _STAMP.match(text)):
+        at, text = _to_datetime(stamp), text[stamp.end() :]
+    if replica := _REPLICA.match(text):
+        text = text[replica.end() :]
+    if woven and (srun := _SRUN.match(text)):
+        rank, text = int(srun[1]), text[srun.end() :]
+    while text.startswith("[") and (prefix := _RANK.match(text)):
+        rank, text = int(prefix[2]), text[prefix.end() :]
+        if prefix[1] == "rank":
+            text = text.removeprefix(" ")
+    return Prefixes(at, rank, text)
+
+
+def _to_datetime(stamp: re.Match[str]) -> datetime | None:
+    micros = (stamp[2] or "0")[:6].ljust(6, "0")
+    try:
+        return datetime.fromisoformat(f"{stamp[1]}.{micros}").replace(tzinfo=UTC)
+    except ValueError:
+        return None
