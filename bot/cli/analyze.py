@@ -1,0 +1,119 @@
+"""`mlm analyze`: the analysis of one job, offline, from its artifact and its log."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from analyzers.model import Diagnosis
+
+ANALYSED, BAD_USAGE, NOTHING = 0, 2, 3
+
+#: Progress is for long work: nothing is shown before this many seconds, and then this often.
+PROGRESS_AFTER_S = 0.5
+PROGRESS_EVERY_S = 0.2
+
+EPILOG = """\
+exit status: 0 analysed (the job failed or passed), 2 bad usage or unreadable input, 3 nothing to analyse
+example:     mlm analyze logs.zip --job-log job.log --job-name 'tests/unit_tests/models/**/*.py - latest'
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Declare the command's arguments."""
+    parser = subparsers.add_parser(
+        "analyze",
+        help="say what failed first, where and why, from a job's logs",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "path", metavar="PATH", nargs="?", help="the log artifact: a folder, a zip file, or - for stdin"
+    )
+    parser.add_argument("--job-log", metavar="FILE", help="the job's own log, as the CI service serves it")
+    parser.add_argument("--job-name", metavar="NAME", help="the job's name, as the CI service shows it")
+    parser.add_argument(
+        "--format", choices=("text", "json", "markdown"), default="text", help="how to answer (default: text)"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the answer to FILE instead of the terminal")
+    parser.set_defaults(parser=parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Analyse, answer on standard output or in a file, and return the exit status."""
+    if options.path is None and options.job_log is None:
+        options.parser.error("give a PATH, a --job-log, or both")
+    from bot.archives import UnreadableError  # noqa: PLC0415  (`mlm --help` needs none of it)
+    from bot.diagnose import diagnose_path  # noqa: PLC0415
+
+    progress = _Progress(shown=sys.stderr.isatty())
+    try:
+        diagnosis = diagnose_path(
+            options.path, job_log=options.job_log, job_name=options.job_name, watch=progress.update
+        )
+    except UnreadableError as why:
+        print(f"mlm analyze: {why}", file=sys.stderr)
+        return BAD_USAGE
+    finally:
+        progress.clear()
+    if diagnosis.read.files == 0:
+        for skipped in diagnosis.read.skipped:
+            print(f"mlm analyze: {skipped.name}: {skipped.why}", file=sys.stderr)
+        print("mlm analyze: there is no log here to analyse", file=sys.stderr)
+        return NOTHING
+    return _answer(diagnosis, options)
+
+
+def _answer(diagnosis: Diagnosis, options: argparse.Namespace) -> int:
+    to_terminal = options.output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    text = render(diagnosis, options.format, color=to_terminal).rstrip("\n") + "\n"
+    if options.output is None:
+        sys.stdout.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+        sys.stdout.write(text)
+        return ANALYSED
+    try:
+        Path(options.output).write_text(text, encoding="utf-8", errors="replace")
+    except OSError as why:
+        print(f"mlm analyze: {options.output}: {why.strerror}", file=sys.stderr)
+        return BAD_USAGE
+    return ANALYSED
+
+
+def render(diagnosis: Diagnosis, form: str, *, color: bool) -> str:
+    """Put a diagnosis into words of the wanted form."""
+    if form == "json":
+        return json.dumps(diagnosis.as_json(), ensure_ascii=False, indent=2)
+    if form == "markdown":
+        from handlers.render.report import render_diagnosis  # noqa: PLC0415
+
+        return render_diagnosis(diagnosis)
+    from handlers.render.text import render_text  # noqa: PLC0415
+
+    return render_text(diagnosis, color=color)
+
+
+class _Progress:
+    """A line on the terminal that says how much has been read, once reading takes long."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown
+        self._next = time.monotonic() + PROGRESS_AFTER_S
+        self._drawn = False
+
+    def update(self, read_bytes: int) -> None:
+        now = time.monotonic()
+        if not self._shown or now < self._next:
+            return
+        self._next = now + PROGRESS_EVERY_S
+        self._drawn = True
+        print(f"\rread {read_bytes / 1024**2:.0f} MB ...", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        if self._drawn:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,40 @@
+"""From paths to a diagnosis: the analyzers on what lies on disk. Blocking; call it off the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+from analyzers.analyze import analyze
+from analyzers.model import Diagnosis
+from analyzers.rules import RuleSet
+from bot.archives import Budget, open_bundle
+from config.rule_files import rule_documents
+
+
+@cache
+def packaged_rules() -> RuleSet:
+    """Return the rules of config/rules; their proofs are run by the tests and at the start of the service."""
+    return RuleSet.from_documents(rule_documents(), prove=False)
+
+
+def diagnose_path(
+    path: str | None,
+    *,
+    job_log: str | None = None,
+    job_name: str | None = None,
+    watch: Callable[[int], None] | None = None,
+) -> Diagnosis:
+    """Diagnose one job from its artifact (folder, zip file or "-") and its log.
+
+    Args:
+        watch: is told now and then how many bytes have been read.
+    Raises:
+        UnreadableError: a path cannot be read at all.
+    """
+    opened = open_bundle(path, job_log=job_log, job_name=job_name, budget=Budget(watch=watch))
+    diagnosis = analyze(opened.bundle, packaged_rules())
+    known = {skipped.name for skipped in diagnosis.read.skipped}
+    trouble = tuple(skipped for skipped in opened.trouble() if skipped.name not in known)
+    return replace(diagnosis, read=replace(diagnosis.read, skipped=diagnosis.read.skipped + trouble))
