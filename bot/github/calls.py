@@ -1,0 +1,133 @@
+"""One call to GitHub from start to end: limits, failures, and their translation into what handlers know."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+import aiohttp
+import gidgethub
+import structlog
+from gidgethub.aiohttp import GitHubAPI
+from yarl import URL
+
+from bot.github.limits import Gate, is_limit
+from handlers.context import RateLimitedError, RefusedError
+
+Answer = TypeVar("Answer")
+log = structlog.get_logger()
+
+ACCEPT = "application/vnd.github+json"
+#: Without it GitHub means the same version today; said aloud it stays that one.
+VERSION_HEADER = {"X-GitHub-Api-Version": "2022-11-28"}
+#: A renamed repository answers 301 to a read and 307 to a write; 302 is a download and followed elsewhere, by hand.
+RENAMED = frozenset({301, 307, 308})
+MAX_HOPS = 3
+#: How often a read is tried in all, when GitHub is unwell.
+READ_TRIES = 4
+#: After so long a queued piece of work may try again when GitHub is unwell, in seconds.
+UNWELL_WAIT_S = 30.0
+
+
+class UnreachableError(RateLimitedError):
+    """GitHub did not answer, or answered 5xx: nothing was decided, the work is queued again."""
+
+
+class UnsureError(UnreachableError):
+    """As above, for a write: GitHub may have carried it out all the same, so look before writing again."""
+
+
+class _UnwellError(Exception):
+    """A 5xx of any kind, also those that http.HTTPStatus does not know (520 and such of proxies)."""
+
+
+#: What "GitHub did not answer properly" looks like from here: the network, a time-out, a body cut short.
+TROUBLE = (_UnwellError, aiohttp.ClientError, TimeoutError, ConnectionError, json.JSONDecodeError, UnicodeDecodeError)
+
+
+class Api(GitHubAPI):
+    """gidgethub's client, held to the configured API host: a token never travels anywhere else.
+
+    gidgethub would send the token along to any absolute URL, and aiohttp would follow any redirect and turn a
+    redirected POST into a GET.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, requester: str, **options: Any) -> None:
+        super().__init__(session, requester, **options)
+        self._origin = URL(self.base_url).origin()
+
+    async def _request(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        hops = 0
+        while True:
+            if URL(url).origin() != self._origin:
+                raise RefusedError("GitHub pointed away from its own host", status=502)
+            async with self._session.request(
+                method, url, headers=headers, data=body, allow_redirects=False
+            ) as response:
+                status, answered, content = response.status, response.headers, await response.read()
+            if status >= 500:
+                raise _UnwellError(f"GitHub answered {status}")
+            onward = answered.get("location")
+            if status not in RENAMED or onward is None or hops == MAX_HOPS or (status == 301 and method != "GET"):
+                return status, answered, content
+            hops += 1
+            url = str(URL(url).join(URL(onward)))
+
+
+class Calls:
+    """Carries out calls for one identity (the App, or one installation) and shares what GitHub asks of it."""
+
+    def __init__(self, gate: Gate, *, retry_pause_s: float) -> None:
+        self._gate = gate
+        self._retry_pause_s = retry_pause_s
+        self._slots = asyncio.Semaphore(20)  # GitHub allows 100 at once; a busy pull request must not take them all
+
+    async def carry_out(self, send: Callable[[], Awaitable[Answer]], *, repeatable: bool) -> Answer:
+        """Call `send` until it gets an answer.
+
+        A rate limit is waited out if that is short, since GitHub did nothing then; a failure is tried again only if
+        the call is `repeatable`.
+
+        Raises:
+            RefusedError: a final no.
+            RateLimitedError: GitHub wants a longer wait.
+            UnreachableError, UnsureError: GitHub is unwell.
+        """
+        failures = 0
+        while True:
+            await self._gate.enter()
+            try:
+                async with self._slots:
+                    answer = await send()
+            except gidgethub.RedirectionException:
+                raise
+            except gidgethub.BadRequest as exc:
+                self._judge(exc)
+            except TROUBLE as exc:
+                failures += 1
+                await self._recover(exc, failures, repeatable=repeatable)
+            else:
+                self._gate.passed()
+                return answer
+
+    def _judge(self, exc: gidgethub.BadRequest) -> None:
+        """Close the gate if the answer means "later"; raise if it means "no"."""
+        status, said = int(exc.status_code), str(exc)
+        if not is_limit(status, exc.headers, said):
+            raise RefusedError(said, status=status) from exc
+        log.warning("github.rate_limited", status=status, said=said)
+        self._gate.close(exc.headers)
+
+    async def _recover(self, exc: BaseException, failures: int, *, repeatable: bool) -> None:
+        why = f"GitHub cannot be reached: {exc or type(exc).__name__}"
+        if not repeatable:
+            never_sent = isinstance(exc, aiohttp.ClientConnectorError)
+            raise (UnreachableError if never_sent else UnsureError)(why, after_s=UNWELL_WAIT_S) from exc
+        if failures == READ_TRIES:
+            raise UnreachableError(why, after_s=UNWELL_WAIT_S) from exc
+        log.info("github.retry", why=why, failures=failures)
+        await asyncio.sleep(self._retry_pause_s * 2.0 ** (failures - 1))

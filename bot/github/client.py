@@ -1,0 +1,114 @@
+"""GitHub spoken to as one installation: tokens, limits, paging, paced writes. What to ask is `repository.py`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, Literal, TypeVar
+
+import gidgethub
+
+from bot.github.calls import ACCEPT, VERSION_HEADER, Api, Calls
+from bot.github.limits import WriteTurns
+from bot.github.tokens import Tokens
+from handlers.context import RefusedError, Repo
+
+Answer = TypeVar("Answer")
+Method = Literal["POST", "PATCH", "DELETE"]
+#: A listing is read to its end, but not without end: GitHub itself caps files at 3,000 and searches at 1,000.
+MOST_ITEMS = 10_000
+PER_PAGE = 100
+
+
+class Installation:
+    """Calls for the repositories of one installation. Paths are templates: values are filled in percent-encoded."""
+
+    def __init__(self, api: Api, calls: Calls, tokens: Tokens, turns: WriteTurns) -> None:
+        self._api = api
+        self._calls = calls
+        self._tokens = tokens
+        self._turns = turns
+
+    async def get(self, repo: Repo, path: str, /, **values: Any) -> Any:
+        """Read one thing."""
+        return await self._authorized(
+            repo,
+            lambda token: self._api.getitem(
+                path, values, oauth_token=token, accept=ACCEPT, extra_headers=VERSION_HEADER
+            ),
+        )
+
+    async def pages(
+        self, repo: Repo, path: str, /, *, items_in: str | None = None, most: int = MOST_ITEMS, **values: Any
+    ) -> list[Any]:
+        """Read a listing over its pages, in GitHub's order, `most` items at the most.
+
+        Args:
+            items_in: the key that holds the items where a page is an object (runs, jobs, artifacts).
+        """
+
+        async def collect(token: str) -> list[Any]:
+            found: list[Any] = []
+            listing = self._api.getiter(
+                path,
+                {**values, "per_page": PER_PAGE},
+                oauth_token=token,
+                accept=ACCEPT,
+                extra_headers=VERSION_HEADER,
+                iterable_key=items_in,
+            )
+            async with aclosing(listing) as items:
+                async for item in items:
+                    found.append(item)
+                    if len(found) == most:
+                        break
+            return found
+
+        return await self._authorized(repo, collect)
+
+    async def location(self, repo: Repo, path: str, /, **values: Any) -> str:
+        """Return where GitHub redirects a download to: a signed URL that lives about a minute."""
+        try:
+            await self.get(repo, path, **values)
+        except gidgethub.RedirectionException as exc:
+            where = exc.headers.get("location")
+            if where:
+                return where
+        raise RefusedError("GitHub offered no download", status=502)
+
+    async def write(self, repo: Repo, method: Method, path: str, /, *, data: Any = b"", **values: Any) -> Any:
+        """Change something. Never sent twice unless GitHub said that it did nothing.
+
+        Raises:
+            UnsureError: it may have been carried out; look before trying again.
+        """
+
+        async def send(token: str) -> Any:
+            options: dict[str, Any] = {"oauth_token": token, "accept": ACCEPT, "extra_headers": VERSION_HEADER}
+            match method:
+                case "POST":
+                    return await self._api.post(path, values, data=data, **options)
+                case "PATCH":
+                    return await self._api.patch(path, values, data=data, **options)
+                case "DELETE":
+                    return await self._api.delete(path, values, data=data, **options)
+
+        async with self._turns.take():
+            return await self._authorized(repo, send, repeatable=False)
+
+    async def _authorized(
+        self, repo: Repo, send: Callable[[str], Awaitable[Answer]], *, repeatable: bool = True
+    ) -> Answer:
+        """Call with the current token, and once more with a new one if GitHub no longer takes it.
+
+        The renewal is around the call: a retry inside of gidgethub sends the old Authorization header again.
+        """
+        token = await self._tokens.current(repo)
+        try:
+            return await self._calls.carry_out(lambda: send(token), repeatable=repeatable)
+        except RefusedError as exc:
+            if exc.status != 401:
+                raise
+        self._tokens.reject(repo, token)
+        renewed = await self._tokens.current(repo)
+        return await self._calls.carry_out(lambda: send(renewed), repeatable=repeatable)

@@ -1,0 +1,83 @@
+"""Installation tokens: one per repository, with no more rights than the work needs, renewed before they end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from cachetools import LRUCache
+from pydantic import BaseModel
+
+from bot.github.calls import ACCEPT, VERSION_HEADER, Api, Calls
+from handlers.context import RefusedError, Repo
+
+#: GitHub ends a token after an hour; a call that starts now must not meet the end of it.
+RENEW_BEFORE = timedelta(minutes=5)
+#: Reactions to comments on pull requests were refused with issues:write alone, so both are asked for.
+PERMISSIONS = {
+    "actions": "write",
+    "contents": "read",
+    "issues": "write",
+    "metadata": "read",
+    "pull_requests": "write",
+}
+
+
+class IssuedToken(BaseModel):
+    """What GitHub answers; the token has no fixed length or alphabet."""
+
+    token: str
+    expires_at: datetime
+
+
+@dataclass
+class _Slot:
+    issued: IssuedToken | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Tokens:
+    """Issues and remembers tokens. `api` signs as the App itself, `calls` are the App's."""
+
+    def __init__(self, api: Api, calls: Calls, *, clock: Callable[[], datetime]) -> None:
+        self._api = api
+        self._calls = calls
+        self._clock = clock
+        self._slots: LRUCache[tuple[int, int], _Slot] = LRUCache(maxsize=1_000)
+
+    async def current(self, repo: Repo) -> str:
+        """Return a token for this repository alone that is good for the next minutes.
+
+        Raises:
+            RefusedError: the App is not installed there, or lacks a permission that we ask for.
+        """
+        slot = self._slots.setdefault((repo.installation_id, repo.id), _Slot())
+        async with slot.lock:  # ten calls at once need one new token, not ten
+            if slot.issued is None or self._clock() >= slot.issued.expires_at - RENEW_BEFORE:
+                slot.issued = await self._issue(repo)
+            return slot.issued.token
+
+    def reject(self, repo: Repo, token: str) -> None:
+        """Forget `token`, which GitHub refused, unless it has been renewed meanwhile."""
+        slot = self._slots.get((repo.installation_id, repo.id))
+        if slot is not None and slot.issued is not None and slot.issued.token == token:
+            slot.issued = None
+
+    async def _issue(self, repo: Repo) -> IssuedToken:
+        try:
+            answer = await self._calls.carry_out(
+                lambda: self._api.post(
+                    "/app/installations/{installation_id}/access_tokens",
+                    {"installation_id": repo.installation_id},
+                    data={"repository_ids": [repo.id], "permissions": PERMISSIONS},
+                    accept=ACCEPT,
+                    extra_headers=VERSION_HEADER,
+                ),
+                repeatable=True,  # a token that nobody received harms nobody
+            )
+        except RefusedError as exc:
+            why = f"no access token for {repo.full_name} (installation {repo.installation_id}): {exc.message}"
+            raise RefusedError(why, status=exc.status) from exc
+        return IssuedToken.model_validate(answer)
