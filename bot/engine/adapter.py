@@ -1,0 +1,258 @@
+"""The durable engine: dbos behind a handful of methods. What it takes is done, once, whatever ends the process.
+
+dbos is a singleton of the process and takes a second to import: that is done when the engine starts and nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from bot.engine.documents import DELIVERIES, JOBS, PULLS, task_id
+from bot.engine.locks import AliveLock, lock_for
+from handlers.context import Task
+
+if TYPE_CHECKING:
+    from bot.engine.workflows import GiveUp, Observe, Perform
+
+log = structlog.get_logger()
+
+#: Constant for ever: dbos never touches rows of another version again, so a new one would strand work at every deploy.
+APPLICATION_VERSION = "1"
+#: dbos makes its pool the loop's default executor and grows it without a bound unless told otherwise.
+THREADS = 16
+SQLITE_POOL = 4
+COLLECT_EVERY_S = 3600.0
+FAILED = ["ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
+WAITING = ["ENQUEUED", "PENDING", "DELAYED"]
+#: Counting stops here: the figure is for a graph.
+COUNT_LIMIT = 1000
+
+
+class ExecutorInUseError(Exception):
+    """Another living process uses our executor id; starting would make us redo what it is doing."""
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """Where the engine keeps its rows, and how eager it is. Times in seconds."""
+
+    database_url: str
+    executor_id: str
+    polling_s: float = 0.1
+    rescue_every_s: float = 10.0
+    orphan_after_s: float = 60.0
+    grace_s: float = 8.0
+
+
+class Engine:
+    """`start`, then `accept` as often as you like, then `close`. One per process at a time."""
+
+    def __init__(
+        self,
+        settings: EngineSettings,
+        *,
+        perform: Perform,
+        give_up: GiveUp,
+        observe: Observe,
+        count_rescued: Callable[[int], None],
+    ) -> None:
+        self._settings = settings
+        self._callbacks = (perform, give_up, observe)
+        self._count_rescued = count_rescued
+        self._lock: AliveLock | None = None
+        self._loops: list[asyncio.Task[None]] = []
+        self._worker: Any = None
+
+    async def start(self) -> None:
+        """Take up what the last process left, and begin to work.
+
+        Raises:
+            ExecutorInUseError: another process with this executor id is alive.
+        """
+        lock = lock_for(self._settings.database_url, self._settings.executor_id)
+        if not await lock.take():
+            raise ExecutorInUseError(
+                f"another process runs with executor id {self._settings.executor_id!r} on this database;"
+                " stop it first, or give this one an MLM_EXECUTOR_ID of its own"
+            )
+        self._lock = lock
+        try:
+            await self._launch()
+        except BaseException:
+            await lock.release()
+            raise
+
+    async def _launch(self) -> None:
+        from dbos import DBOS  # noqa: PLC0415 (see above)
+
+        from bot.engine import workflows  # noqa: PLC0415
+        from bot.engine.collector import collect_finished  # noqa: PLC0415
+        from bot.engine.rescue import Rescuer  # noqa: PLC0415
+
+        perform, give_up, observe = self._callbacks
+        self._worker = workflows.Worker(perform, give_up, observe)
+        workflows.install(self._worker)
+        await asyncio.to_thread(_write_ahead, self._settings.database_url)
+        DBOS(config=_dbos_config(self._settings))  # type: ignore[arg-type]
+        DBOS.launch()  # on this loop, which is where it will run our coroutines
+        await self._register_queues()
+        assert self._lock is not None  # noqa: S101 (start() took it)
+        rescuer = Rescuer(
+            self._settings.database_url,
+            self._settings.executor_id,
+            self._lock,
+            self._count_rescued,
+            self._settings.orphan_after_s,
+        )
+        self._loops = [
+            asyncio.create_task(_every(self._settings.rescue_every_s, rescuer.round)),
+            asyncio.create_task(_every(COLLECT_EVERY_S, collect_finished)),
+        ]
+
+    async def _register_queues(self) -> None:
+        from dbos import DBOS  # noqa: PLC0415
+
+        always: Any = {"polling_interval_sec": self._settings.polling_s, "on_conflict": "always_update"}
+        await DBOS.register_queue_async(DELIVERIES, worker_concurrency=20, **always)
+        await DBOS.register_queue_async(JOBS, partition_concurrency=2, worker_concurrency=8, **always)
+        await DBOS.register_queue_async(PULLS, partition_concurrency=1, worker_concurrency=20, **always)
+
+    async def accept(self, task: Task) -> bool:
+        """Return once the task is durable: True if it is new, False if its key was known.
+
+        A known task that had failed is taken up again: that is what a redelivery is for.
+        """
+        from dbos import error  # noqa: PLC0415
+
+        from bot.engine.workflows import enqueue  # noqa: PLC0415
+
+        try:
+            await enqueue(task, only_new=True)
+        except error.DBOSWorkflowIDInUseError:
+            await self._revive(task_id(task))
+            return False
+        return True
+
+    async def _revive(self, workflow_id: str) -> None:
+        from dbos import DBOS  # noqa: PLC0415
+
+        known = await DBOS.list_workflows_async(workflow_ids=[workflow_id], load_input=False, load_output=False)
+        family = [*known, *await _children(workflow_id)]
+        for row in family:
+            if row.status in FAILED:
+                await DBOS.rewind_workflow_async(
+                    row.workflow_id,
+                    start_step=1,
+                    queue_name=row.queue_name,
+                    queue_partition_key=row.queue_partition_key,
+                )
+                log.info("task.revived", workflow=row.workflow_id)
+
+    async def depths(self) -> dict[str, int]:
+        """Return how many tasks are in each waiting state, counted up to 1000."""
+        from dbos import DBOS  # noqa: PLC0415
+
+        rows = await DBOS.list_workflows_async(status=WAITING, limit=COUNT_LIMIT, load_input=False, load_output=False)
+        counts = Counter(str(row.status) for row in rows)
+        return {state: counts[state] for state in WAITING}
+
+    async def close(self) -> None:
+        """Let running tasks finish for `grace_s`, then stop them where they are: the next start takes them up."""
+        for loop_task in self._loops:
+            loop_task.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
+        if self._worker is not None:
+            await self._drain()
+        if self._lock is not None:
+            await self._lock.release()
+
+    async def _drain(self) -> None:
+        from dbos import DBOS  # noqa: PLC0415
+
+        running: set[asyncio.Task[Any]] = self._worker.running
+        # dbos waits a whole second even for nothing, and it must be told to stop before anything is waited for.
+        patience_s = round(self._settings.grace_s) + 2 if running else 0
+        self._worker.closing = not running
+        with ThreadPoolExecutor(1) as own:
+            stopping = asyncio.get_running_loop().run_in_executor(
+                own, lambda: DBOS.destroy(workflow_completion_timeout_sec=patience_s)
+            )
+            await _finish(running, self._settings.grace_s)
+            self._worker.closing = True
+            for task in tuple(running):
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            await stopping
+        # dbos made its own pool, which is shut down now, the loop's default one.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(THREADS))
+
+
+async def _children(workflow_id: str) -> list[Any]:
+    from dbos import DBOS  # noqa: PLC0415
+
+    found: list[Any] = []
+    parents = [workflow_id]
+    while parents:
+        rows = [
+            row
+            for parent in parents
+            for row in await DBOS.list_workflows_async(parent_workflow_id=parent, load_input=False, load_output=False)
+        ]
+        found += rows
+        parents = [row.workflow_id for row in rows]
+    return found
+
+
+async def _finish(running: set[asyncio.Task[Any]], grace_s: float) -> None:
+    with contextlib.suppress(TimeoutError):  # the rest is stopped, and taken up by the next start
+        async with asyncio.timeout(grace_s):
+            while running:
+                await asyncio.wait(tuple(running))
+
+
+async def _every(pause_s: float, action: Callable[[], Awaitable[None]]) -> None:
+    """Do something again and again; a round that fails is told, and tried again after the next pause."""
+    while True:
+        await asyncio.sleep(pause_s)
+        try:
+            await action()
+        except Exception:
+            log.exception("engine.round_failed", action=getattr(action, "__name__", repr(action)))
+
+
+def _write_ahead(database_url: str) -> None:
+    """Switch a SQLite file to write-ahead logging, which dbos never does; the mode is kept in the file."""
+    if not database_url.startswith("sqlite:///"):
+        return
+    path = Path(database_url.removeprefix("sqlite:///"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+
+
+def _dbos_config(settings: EngineSettings) -> dict[str, Any]:
+    from dbos import DBOSPortableJSONSerializer  # noqa: PLC0415
+
+    config: dict[str, Any] = {
+        "name": "mlm-bot",
+        "system_database_url": settings.database_url,
+        "executor_id": settings.executor_id,
+        "application_version": APPLICATION_VERSION,
+        "max_executor_threads": THREADS,
+        # The default is pickle: whoever could write to the database would run code in the bot.
+        "serializer": DBOSPortableJSONSerializer(),
+        "log_level": "WARNING",
+    }
+    if settings.database_url.startswith("sqlite"):
+        config["sys_db_pool_size"] = SQLITE_POOL
+    return config

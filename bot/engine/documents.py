@@ -1,0 +1,69 @@
+"""A `Task` as the text that the engine stores, the id it is stored under, and the queue it waits in."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import NamedTuple
+
+from pydantic import TypeAdapter
+
+from handlers.context import Task
+
+_TASK = TypeAdapter(Task)
+#: The database's column for workflow ids is an index key; keys are made from numbers and ids, so this is generous.
+MAX_ID = 240
+#: Separates the key from the number of times that the work was put off.
+PUT_OFF = "~"
+
+
+class Place(NamedTuple):
+    """Where a task waits: a queue, and the partition of it whose tasks are limited together (None: not partitioned)."""
+
+    queue: str
+    partition: str | None
+
+
+DELIVERIES = "deliveries"
+JOBS = "jobs"
+PULLS = "pulls"
+
+
+def dump_task(task: Task) -> str:
+    """Return the task as ASCII JSON: text of any kind (a lone surrogate in a payload) survives every database."""
+    return json.dumps(_TASK.dump_python(task, mode="json"), ensure_ascii=True, separators=(",", ":"))
+
+
+def load_task(document: str) -> Task:
+    """Return the task of a document.
+
+    Raises:
+        pydantic.ValidationError: the document is not one of ours.
+    """
+    return _TASK.validate_python(json.loads(document))
+
+
+def task_id(task: Task, *, put_off: int = 0) -> str:
+    """Return the id under which the task is known for ever: the same key is never carried out twice.
+
+    Raises:
+        ValueError: the key is empty, too long or not ASCII.
+    """
+    name = f"{task.name}:{task.repo.id}:{task.key}"
+    if not task.key or not name.isascii() or len(name) > MAX_ID:
+        raise ValueError(f"a task's key must be short ASCII text: {name[:MAX_ID]!r}")
+    return f"{name}{PUT_OFF}{put_off}" if put_off else name
+
+
+def place(task: Task) -> Place:
+    """Say where the task waits: one at a time per pull request, a few per repository for slow ones."""
+    if task.pull is not None:
+        return Place(PULLS, f"{task.repo.id}#{task.pull}")
+    if task.name == "delivery":
+        return Place(DELIVERIES, None)
+    return Place(JOBS, str(task.repo.id))
+
+
+def later(task: Task, *, after_s: float) -> Task:
+    """Return the same task, to be started `after_s` seconds from now."""
+    return replace(task, delay_s=max(0.0, after_s))

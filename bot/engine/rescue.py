@@ -1,0 +1,89 @@
+"""Nothing stays behind: work of dead processes is taken over, and so is work that this process lost sight of.
+
+A process is dead when its lock (bot/engine/locks.py) can be taken in two rounds running. dbos leaves such rows PENDING
+until the same executor id starts again, as it leaves a row whose coroutine died of a database error (a full disk).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import structlog
+from dbos import DBOS
+from dbos._dbos import _get_dbos_instance  # the list of what runs in this process has no public name
+
+from bot.engine.locks import AliveLock, Held, lock_for
+
+log = structlog.get_logger()
+
+#: Rounds in which a lock was free before its process counts as dead: one that is just starting takes it in between.
+GRACE_ROUNDS = 2
+#: Restarts of one lost workflow by this process. Resuming resets the engine's own count, which stops poisonous work.
+MAX_RESUMES = 3
+
+
+def running_here() -> frozenset[str]:
+    """Return the ids of the workflows that run in this process."""
+    return frozenset(_get_dbos_instance()._active_workflows_set.activeList())  # noqa: SLF001 (no public name)
+
+
+@dataclass
+class Rescuer:
+    """One per process; `round` is called again and again."""
+
+    database_url: str
+    executor_id: str
+    lock: AliveLock
+    count: Callable[[int], None]
+    orphan_after_s: float = 60.0
+    _free_rounds: dict[str, int] = field(default_factory=dict)
+    _lost_since: dict[str, float] = field(default_factory=dict)
+    _resumed: dict[str, int] = field(default_factory=dict)
+
+    async def round(self) -> None:
+        """Look once."""
+        if not await self.lock.take():
+            # A broken connection let go of it, and another process took it: it will take our work over, too.
+            log.error("engine.executor_id_taken", executor_id=self.executor_id)
+        pending: dict[str, dict[str, str]] = {}
+        for row in await DBOS.list_workflows_async(status="PENDING", load_input=False, load_output=False):
+            pending.setdefault(row.executor_id or "", {})[row.workflow_id] = row.queue_name or ""
+        await self._resume_lost(pending.pop(self.executor_id, {}))
+        self._free_rounds = {one: rounds for one, rounds in self._free_rounds.items() if one in pending}
+        for executor_id in pending:
+            await self._take_over(executor_id)
+
+    async def _take_over(self, executor_id: str) -> None:
+        # The lock is held while its work is taken over, so only one rescuer does it.
+        async with Held(lock_for(self.database_url, executor_id)) as lock:
+            rounds = self._free_rounds.get(executor_id, 0) + 1 if lock.ours else 0
+            self._free_rounds[executor_id] = rounds
+            if rounds < GRACE_ROUNDS:
+                return
+            # Unlike the public resume_workflows this keeps the count of starts: work that kills processes ends.
+            handles = await asyncio.to_thread(DBOS._recover_pending_workflows, [executor_id])  # noqa: SLF001
+        self._tell(len(handles), dead=executor_id)
+
+    async def _resume_lost(self, mine: dict[str, str]) -> None:
+        active = running_here()
+        now = asyncio.get_running_loop().time()
+        self._lost_since = {one: self._lost_since.get(one, now) for one in mine if one not in active}
+        lost = [one for one, since in self._lost_since.items() if now - since >= self.orphan_after_s]
+        again = [one for one in lost if self._resumed.get(one, 0) < MAX_RESUMES]
+        for queue in {mine[one] for one in again}:
+            ids = [one for one in again if mine[one] == queue]
+            await DBOS.resume_workflows_async(ids, queue_name=queue or None)
+        self._count_resumes(again)
+        self._tell(len(again), dead=None)
+
+    def _count_resumes(self, ids: Iterable[str]) -> None:
+        for one in ids:
+            self._resumed[one] = self._resumed.get(one, 0) + 1
+            del self._lost_since[one]
+
+    def _tell(self, number: int, *, dead: str | None) -> None:
+        if number:
+            self.count(number)
+            log.warning("engine.rescued", tasks=number, dead_executor=dead)

@@ -1,0 +1,140 @@
+"""What is done about a task, as durable steps: carry it out, then enqueue what follows from it.
+
+Short on purpose: nothing here waits for hours, a wait is a task with a delay. The engine knows the functions by
+their explicit names, which never change. Code outside a step runs again after a crash: no clock, no I/O there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+import structlog
+from dbos import DBOS, SetEnqueueOptions, SetWorkflowID, WorkflowIDReusePolicy
+
+from bot.engine.documents import dump_task, later, load_task, place, task_id
+from handlers.context import RateLimitedError, Task
+
+log = structlog.get_logger()
+
+#: Tries of one task in one process, 1 s and 4 s apart, before it counts as failed.
+TRIES = 3
+#: A day of hourly rate limits; beyond it the work is stale.
+MAX_PUT_OFF = 24
+#: Starts of one workflow after crashes: a task that kills the process does not kill it for ever.
+MAX_RECOVERIES = 20
+
+Perform = Callable[[Task], Awaitable[Sequence[Task]]]
+#: Tells the reader that a task failed for good.
+GiveUp = Callable[[Task], Awaitable[None]]
+#: (task, outcome, seconds)
+Observe = Callable[[Task, str, float], None]
+
+
+class Outcome(TypedDict):
+    """The small result of the step: the tasks that follow, and how long GitHub asked us to wait (None: it is done)."""
+
+    follow_ups: list[str]
+    wait_s: float | None
+
+
+class TaskFailedError(Exception):
+    """A task failed in every try; it is told once, in this workflow's row and in the log."""
+
+
+@dataclass
+class Worker:
+    """What the running engine does with tasks. dbos is one per process, and so is this."""
+
+    perform: Perform
+    give_up: GiveUp
+    observe: Observe
+    closing: bool = False
+    running: set[asyncio.Task[Any]] = field(default_factory=set)
+
+
+_workers: list[Worker] = []
+
+
+def install(worker: Worker) -> None:
+    """Make `worker` the one that carries out tasks from now on."""
+    _workers[:] = [worker]
+
+
+@DBOS.step(name="perform", retries_allowed=True, max_attempts=TRIES, interval_seconds=1.0, backoff_rate=4.0)
+async def perform_step(document: str) -> Outcome:
+    """Carry out a task. May run twice: its effects are found again by their markers."""
+    worker, task = _workers[0], load_task(document)
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    outcome = "failed"
+    try:
+        follow_ups = await worker.perform(task)
+        outcome = "done"
+        return {"follow_ups": [dump_task(one) for one in follow_ups], "wait_s": None}
+    except RateLimitedError as limit:
+        outcome = "put_off"
+        return {"follow_ups": [], "wait_s": limit.after_s}
+    except Exception:
+        log.exception("task.failed_once", task=task.name, key=task.key, repo=task.repo.full_name)
+        raise
+    finally:
+        worker.observe(task, outcome, loop.time() - started)
+
+
+@DBOS.step(name="give_up")
+async def give_up_step(document: str) -> None:
+    """Tell the reader that the task failed, as well as that can be done."""
+    worker, task = _workers[0], load_task(document)
+    try:
+        await worker.give_up(task)
+    except Exception:
+        # The failure itself is kept in the row below; that it could not be told is only worth a line.
+        log.exception("task.not_told", task=task.name, key=task.key, repo=task.repo.full_name)
+
+
+@DBOS.workflow(name="task", max_recovery_attempts=MAX_RECOVERIES)
+async def task_workflow(document: str, put_off: int) -> None:
+    """Carry out one task and enqueue what follows from it."""
+    worker = _workers[0]
+    this = asyncio.current_task()
+    if this is not None:
+        worker.running.add(this)
+        this.add_done_callback(worker.running.discard)
+    task = load_task(document)
+    try:
+        outcome = await perform_step(document)
+    except Exception as error:
+        if worker.closing:
+            raise  # the row stays as it is, and the next start takes it up
+        await give_up_step(document)
+        worker.observe(task, "gave_up", 0.0)
+        log.error("task.gave_up", task=task.name, key=task.key, repo=task.repo.full_name, tries=TRIES)  # noqa: TRY400
+        raise TaskFailedError(f"{task.name} {task.key} of {task.repo.full_name}: {error}") from error
+    if outcome["wait_s"] is not None:
+        await _put_off(worker, task, put_off + 1, outcome["wait_s"])
+    for one in outcome["follow_ups"]:
+        await enqueue(load_task(one))
+
+
+async def _put_off(worker: Worker, task: Task, times: int, wait_s: float) -> None:
+    if times > MAX_PUT_OFF:
+        await give_up_step(dump_task(task))
+        worker.observe(task, "gave_up", 0.0)
+        raise TaskFailedError(f"{task.name} {task.key} of {task.repo.full_name}: put off {MAX_PUT_OFF} times")
+    await enqueue(later(task, after_s=wait_s), put_off=times)
+
+
+async def enqueue(task: Task, *, put_off: int = 0, only_new: bool = False) -> None:
+    """Store a task durably; one with the same id that is there already stays as it is.
+
+    Raises:
+        dbos.error.DBOSWorkflowIDInUseError: with `only_new`, if it is there already.
+    """
+    spot = place(task)
+    options = SetEnqueueOptions(queue_partition_key=spot.partition, delay_seconds=task.delay_s or None)
+    policy: WorkflowIDReusePolicy | None = "reject" if only_new else None
+    with SetWorkflowID(task_id(task, put_off=put_off), workflow_id_reuse_policy=policy), options:
+        await DBOS.enqueue_workflow_async(spot.queue, task_workflow, dump_task(task), put_off)

@@ -1,0 +1,94 @@
+"""Log lines: one JSON object (or one readable line) each on stderr, with every known secret taken out.
+
+Libraries that use `logging` go through the same formatter, so a line of the engine or of aiohttp is redacted too.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor
+
+#: GitHub's tokens (ghp_, ghs_ with dots since 2026, github_pat_), JSON web tokens, keys in PEM form, URL passwords.
+TOKENS = re.compile(
+    r"gh[pousr]_[A-Za-z0-9_.\-]{16,}|github_pat_[A-Za-z0-9_]{20,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)",
+    re.DOTALL,
+)
+REDACTED = "[redacted]"
+#: A shorter secret would black out ordinary words.
+MIN_SECRET = 8
+
+
+def configure_logging(
+    style: Literal["json", "console"], *, secrets: Iterable[str] = (), stream: TextIO | None = None
+) -> None:
+    """Set up structlog and `logging` for the whole process."""
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=_renderers(style, secrets))
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    _quieten()
+
+
+def _quieten() -> None:
+    # One line a delivery is ours; a second one for each HTTP request says nothing more.
+    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+    engine = logging.getLogger("dbos")
+    engine.setLevel(logging.WARNING)
+    if not engine.handlers:
+        # dbos brings its own console handler unless there is one already.
+        engine.addHandler(logging.NullHandler())
+
+
+def _renderers(style: str, secrets: Iterable[str]) -> list[Processor]:
+    redact = redactor(secrets)
+    meta: Processor = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+    if style == "console":
+        plain = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+        return [meta, structlog.processors.format_exc_info, redact, plain]
+    return [meta, structlog.processors.format_exc_info, redact, structlog.processors.JSONRenderer()]
+
+
+def redactor(secrets: Iterable[str]) -> Processor:
+    """Return a processor that replaces known secrets, and whatever looks like a token, in every value of a line."""
+    known = sorted({secret for secret in secrets if len(secret) >= MIN_SECRET}, key=len, reverse=True)
+
+    def clean_text(text: str) -> str:
+        for secret in known:
+            text = text.replace(secret, REDACTED)
+        return TOKENS.sub(REDACTED, text)
+
+    def processor(_logger: Any, _method: str, line: EventDict) -> EventDict:
+        return {key: _clean(value, clean_text) for key, value in line.items()}
+
+    return processor
+
+
+def _clean(value: Any, clean_text: Callable[[str], str]) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, dict):
+        return {str(key): _clean(item, clean_text) for key, item in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_clean(item, clean_text) for item in value]
+    return clean_text(value if isinstance(value, str) else repr(value))

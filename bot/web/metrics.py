@@ -1,0 +1,29 @@
+"""What Prometheus may ask: deliveries and tasks by outcome, how long tasks took, how many wait."""
+
+from __future__ import annotations
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+#: Seconds; a diagnosis of a large artifact takes minutes.
+BUCKETS_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+
+
+class Metrics:
+    """The counters of one process, in a registry of their own (two apps in one process do not share them)."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.deliveries = Counter(
+            "mlm_deliveries", "Webhook deliveries by outcome", ["event", "outcome"], registry=self.registry
+        )
+        self.tasks = Counter("mlm_tasks", "Pieces of work by outcome", ["name", "outcome"], registry=self.registry)
+        self.task_seconds = Histogram(
+            "mlm_task_seconds", "How long a piece of work took", ["name"], buckets=BUCKETS_S, registry=self.registry
+        )
+        self.queued = Gauge("mlm_queue_depth", "Pieces of work by state, up to 1000", ["state"], registry=self.registry)
+        self.rescued = Counter("mlm_rescued", "Pieces of work taken over from a dead process", registry=self.registry)
+
+    def render(self) -> web.Response:
+        """Return the page in Prometheus's text format."""
+        return web.Response(body=generate_latest(self.registry), headers={"Content-Type": CONTENT_TYPE_LATEST})

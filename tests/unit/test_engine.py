@@ -1,0 +1,203 @@
+"""The engine does what it took: once, in turn, again after a failure, and after the process was gone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bot.engine.adapter import Engine, EngineSettings, ExecutorInUseError
+from bot.engine.documents import dump_task, load_task, place, task_id
+from handlers.context import RateLimitedError, Repo, Task
+
+REPO = Repo(id=5, full_name="o/r", installation_id=9)
+Perform = Callable[[Task], Awaitable[Sequence[Task]]]
+
+
+def task(key: str, *, name: str = "delivery", pull: int | None = None, **data: object) -> Task:
+    return Task(name=name, repo=REPO, key=key, data=data, pull=pull)
+
+
+class Seen:
+    """What the engine said and did."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[tuple[str, str]] = []
+        self.given_up: list[str] = []
+        self.rescued = 0
+
+    def observe(self, done: Task, outcome: str, _took_s: float) -> None:
+        self.outcomes.append((done.key, outcome))
+
+    async def give_up(self, failed: Task) -> None:
+        self.given_up.append(failed.key)
+
+    def count(self, number: int) -> None:
+        self.rescued += number
+
+
+@asynccontextmanager
+async def engine(path: Path, perform: Perform, seen: Seen, **more: object) -> AsyncIterator[Engine]:
+    settings = EngineSettings(database_url=f"sqlite:///{path}/engine.db", executor_id="one")
+    running = Engine(
+        replace(settings, **more),  # type: ignore[arg-type]
+        perform=perform,
+        give_up=seen.give_up,
+        observe=seen.observe,
+        count_rescued=seen.count,
+    )
+    await running.start()
+    try:
+        yield running
+    finally:
+        await running.close()
+
+
+async def until(true: Callable[[], bool], limit_s: float = 20.0) -> None:
+    async with asyncio.timeout(limit_s):
+        while not true():
+            await asyncio.sleep(0.02)
+
+
+async def idle(running: Engine) -> None:
+    async with asyncio.timeout(20):
+        while sum((await running.depths()).values()):
+            await asyncio.sleep(0.05)
+
+
+def test_a_task_survives_the_round_trip_and_any_text() -> None:
+    odd = task("k", pull=7, text="\ud800 \0 é", many=[1, {"a": None}])
+    assert load_task(dump_task(odd)) == odd
+    assert dump_task(odd).isascii()
+
+
+@pytest.mark.parametrize("key", ["", "é", "x" * 300])
+def test_a_key_that_no_database_could_index_is_refused(key: str) -> None:
+    with pytest.raises(ValueError, match="key"):
+        task_id(task(key))
+
+
+def test_where_tasks_wait() -> None:
+    assert place(task("a")) == ("deliveries", None)
+    assert place(task("a", name="diagnose")) == ("jobs", "5")
+    assert place(task("a", name="report", pull=3)) == ("pulls", "5#3")
+
+
+async def test_the_same_key_is_done_once_and_follow_ups_are_done(tmp_path: Path) -> None:
+    done: list[str] = []
+
+    async def perform(one: Task) -> Sequence[Task]:
+        done.append(f"{one.name} {one.key}")
+        return [task("f", name="report", pull=1)] if one.name == "delivery" else []
+
+    seen = Seen()
+    async with engine(tmp_path, perform, seen) as running:
+        new = await asyncio.gather(*(running.accept(task("d")) for _ in range(5)))
+        assert sorted(new) == [False] * 4 + [True]
+        await idle(running)
+        assert not await running.accept(task("d"))
+        await idle(running)
+    assert done == ["delivery d", "report f"]
+    assert seen.outcomes == [("d", "done"), ("f", "done")]
+
+
+async def test_one_at_a_time_per_pull_request_and_others_meanwhile(tmp_path: Path) -> None:
+    running_now: set[int | None] = set()
+    together: list[set[int | None]] = []
+
+    async def perform(one: Task) -> Sequence[Task]:
+        assert one.pull not in running_now
+        running_now.add(one.pull)
+        together.append(set(running_now))
+        await asyncio.sleep(0.3)
+        running_now.discard(one.pull)
+        return []
+
+    seen = Seen()
+    async with engine(tmp_path, perform, seen) as running:
+        for number in range(6):
+            await running.accept(task(str(number), name="report", pull=number % 2))
+        await idle(running)
+    assert [outcome for _, outcome in seen.outcomes] == ["done"] * 6
+    assert {0, 1} in together
+
+
+async def test_a_rate_limit_puts_the_task_off_without_a_failure(tmp_path: Path) -> None:
+    tries: list[float] = []
+
+    async def perform(one: Task) -> Sequence[Task]:
+        tries.append(asyncio.get_running_loop().time())
+        if len(tries) == 1:
+            raise RateLimitedError("wait", after_s=0.7)
+        return []
+
+    seen = Seen()
+    async with engine(tmp_path, perform, seen) as running:
+        await running.accept(task("d"))
+        await until(lambda: len(tries) == 2)
+        await idle(running)
+    assert tries[1] - tries[0] >= 0.6
+    assert seen.outcomes == [("d", "put_off"), ("d", "done")]
+    assert not seen.given_up
+
+
+async def test_a_task_that_fails_is_tried_again_told_and_revived_by_a_redelivery(tmp_path: Path) -> None:
+    healed = False
+
+    async def perform(one: Task) -> Sequence[Task]:
+        if not healed and one.name == "report":
+            raise RuntimeError("no")
+        return [task("f", name="report", pull=1)] if one.name == "delivery" else []
+
+    seen = Seen()
+    async with engine(tmp_path, perform, seen) as running:
+        await running.accept(task("d"))
+        await until(lambda: ("f", "gave_up") in seen.outcomes)
+        await idle(running)
+        assert seen.outcomes == [("d", "done"), *[("f", "failed")] * 3, ("f", "gave_up")]
+        assert seen.given_up == ["f"]
+        healed = True
+        assert not await running.accept(task("d"))
+        await until(lambda: seen.outcomes[-1] == ("f", "done"))
+
+
+async def test_work_is_finished_or_kept_when_the_engine_stops(tmp_path: Path) -> None:
+    seen = Seen()
+    started: list[str] = []
+    hang = asyncio.Event()
+
+    async def perform(one: Task) -> Sequence[Task]:
+        started.append(one.key)
+        if one.key == "hangs":
+            await hang.wait()
+        else:
+            await asyncio.sleep(0.5)
+        return [task("after", name="diagnose")] if one.key == "short" else []
+
+    async with engine(tmp_path, perform, seen, grace_s=1.0) as running:
+        await running.accept(task("short"))
+        await running.accept(task("hangs"))
+        await until(lambda: len(started) == 2)
+    assert ("short", "done") in seen.outcomes
+    assert ("hangs", "done") not in seen.outcomes
+    assert not seen.given_up
+
+    hang.set()
+    async with engine(tmp_path, perform, seen) as running:
+        await until(lambda: {("hangs", "done"), ("after", "done")} <= set(seen.outcomes))
+    assert started.count("hangs") == 2
+    assert started.count("short") == 1
+
+
+async def test_two_processes_cannot_share_an_executor_id(tmp_path: Path) -> None:
+    async def perform(one: Task) -> Sequence[Task]:
+        return []
+
+    async with engine(tmp_path, perform, Seen()):
+        with pytest.raises(ExecutorInUseError, match="MLM_EXECUTOR_ID"):
+            async with engine(tmp_path, perform, Seen()):
+                pass
