@@ -1,0 +1,18 @@
+"""A finding to JSON text and back, exactly."""
+
+from __future__ import annotations
+
+from pydantic import TypeAdapter
+
+from handlers.context import JobFinding
+
+_ADAPTER: TypeAdapter[JobFinding] = TypeAdapter(JobFinding)
+
+
+def to_text(finding: JobFinding) -> str:
+    """Return JSON without any byte that a text column cannot hold (PostgreSQL takes no NUL)."""
+    return _ADAPTER.dump_json(finding).decode()
+
+
+def from_text(text: str) -> JobFinding:
+    return _ADAPTER.validate_json(text)

@@ -1,0 +1,175 @@
+"""Our memory (`handlers.context.Store`): a few rows in SQLite or PostgreSQL, reached from threads."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, delete, event, select, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import make_url
+
+from bot.store import tables
+from bot.store.findings import from_text, to_text
+from handlers.context import JobFinding
+
+Result = TypeVar("Result")
+
+#: How long a writer waits for another one on SQLite, in milliseconds: longer than any transaction of ours.
+BUSY_TIMEOUT_MS = 30_000
+#: `once` reads what it did not write; another process may forget the key in between, so it tries again, within reason.
+ONCE_TRIES = 10
+
+
+class Database:
+    """One database for all repositories. Handlers get a `RepoStore` and cannot reach another repository with it."""
+
+    def __init__(self, engine: Engine, clock: Callable[[], datetime]) -> None:
+        self._engine = engine
+        self._clock = clock
+
+    @classmethod
+    async def open(cls, url: str, *, clock: Callable[[], datetime]) -> Database:
+        """Connect and bring the tables up to date.
+
+        Args:
+            url: `sqlite:////absolute/path` or `postgresql://user:password@host/name`.
+            clock: now, in UTC.
+
+        Raises:
+            ValueError: another kind of database.
+            sqlalchemy.exc.SQLAlchemyError: it cannot be reached or written.
+            tables.SchemaError: it was written by a newer release.
+        """
+        database = cls(_engine(url), clock)
+        try:
+            await database.work(tables.create)
+        except BaseException:
+            await database.close()
+            raise
+        return database
+
+    def for_repo(self, repo_id: int) -> RepoStore:
+        return RepoStore(self, repo_id)
+
+    async def ping(self) -> None:
+        """Return if the database answers; raise SQLAlchemy's error if not."""
+        await self.work(lambda connection: connection.execute(text("SELECT 1")).scalar())
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._engine.dispose)
+
+    async def work(self, transaction: Callable[[Connection], Result]) -> Result:
+        """Run one transaction in a thread: committed when it returns, rolled back when it raises."""
+
+        def run() -> Result:
+            with self._engine.begin() as connection:
+                return transaction(connection)
+
+        return await asyncio.to_thread(run)
+
+    def insert(self, table: Any) -> Any:
+        """Return an INSERT that knows ON CONFLICT in this database's dialect."""
+        return postgresql.insert(table) if self._engine.dialect.name == "postgresql" else sqlite.insert(table)
+
+    def now(self) -> str:
+        return self._clock().astimezone(UTC).isoformat(timespec="microseconds")
+
+
+class RepoStore:
+    """The memory of one repository."""
+
+    def __init__(self, database: Database, repo_id: int) -> None:
+        self._database = database
+        self._repo_id = repo_id
+
+    async def once(self, key: str, value: dict[str, Any]) -> dict[str, Any]:
+        """Store `value` unless there is one; return what is stored. Of two callers at once, both get the winner's."""
+        insert = self._database.insert(tables.memory).values(**self._row(key, value)).on_conflict_do_nothing()
+
+        def transaction(connection: Connection) -> dict[str, Any] | None:
+            connection.execute(insert)
+            return self._read(connection, key)
+
+        for _ in range(ONCE_TRIES):
+            stored = await self._database.work(transaction)
+            if stored is not None:
+                return stored
+        raise RuntimeError(f"{key!r} is forgotten as fast as it is stored")
+
+    async def recall(self, key: str) -> dict[str, Any] | None:
+        return await self._database.work(lambda connection: self._read(connection, key))
+
+    async def remember(self, key: str, value: dict[str, Any]) -> None:
+        insert = self._database.insert(tables.memory).values(**self._row(key, value))
+        upsert = insert.on_conflict_do_update(
+            index_elements=["repo_id", "key"],
+            set_={"value": insert.excluded.value, "stored_at": insert.excluded.stored_at},
+        )
+        await self._database.work(lambda connection: connection.execute(upsert))
+
+    async def forget(self, key: str) -> None:
+        where = (tables.memory.c.repo_id == self._repo_id, tables.memory.c.key == key)
+        await self._database.work(lambda connection: connection.execute(delete(tables.memory).where(*where)))
+
+    async def save_finding(self, finding: JobFinding) -> None:
+        insert = self._database.insert(tables.findings).values(
+            repo_id=self._repo_id,
+            run_id=finding.run_id,
+            attempt=finding.attempt,
+            job_name=finding.job_name,
+            pull=finding.pull,
+            head_sha=finding.head_sha,
+            found_at=self._database.now(),
+            finding=to_text(finding),
+        )
+        upsert = insert.on_conflict_do_update(
+            index_elements=["repo_id", "run_id", "attempt", "job_name"],
+            set_={name: insert.excluded[name] for name in ("pull", "head_sha", "finding")},
+        )
+        await self._database.work(lambda connection: connection.execute(upsert))
+
+    async def findings(self, *, pull: int, head_sha: str) -> Sequence[JobFinding]:
+        found = tables.findings.c
+        query = (
+            select(found.finding)
+            .where(found.repo_id == self._repo_id, found.pull == pull, found.head_sha == head_sha)
+            .order_by(found.found_at, found.run_id, found.attempt, found.job_name)
+        )
+        rows = await self._database.work(lambda connection: connection.execute(query).scalars().all())
+        return tuple(from_text(row) for row in rows)
+
+    def _row(self, key: str, value: dict[str, Any]) -> dict[str, Any]:
+        stored_at = self._database.now()
+        return {"repo_id": self._repo_id, "key": key, "value": json.dumps(value), "stored_at": stored_at}
+
+    def _read(self, connection: Connection, key: str) -> dict[str, Any] | None:
+        where = (tables.memory.c.repo_id == self._repo_id, tables.memory.c.key == key)
+        found = connection.execute(select(tables.memory.c.value).where(*where)).scalar()
+        if found is None:
+            return None
+        value: dict[str, Any] = json.loads(found)
+        return value
+
+
+def _engine(url: str) -> Engine:
+    parsed = make_url(url)
+    match parsed.get_backend_name():
+        case "sqlite":
+            engine = create_engine(parsed, connect_args={"timeout": BUSY_TIMEOUT_MS / 1000})
+            event.listen(engine, "connect", _set_up_sqlite)
+            return engine
+        case "postgresql":
+            return create_engine(parsed.set(drivername="postgresql+psycopg"), pool_pre_ping=True)
+        case other:
+            raise ValueError(f"unknown kind of database: {other}")
+
+
+def _set_up_sqlite(connection: Any, _record: Any) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")  # readers and the one writer do not wait for each other
+    cursor.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS:d}")
+    cursor.close()
