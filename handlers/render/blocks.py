@@ -1,0 +1,173 @@
+"""One root cause as Markdown: the answer first, the proof folded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analyzers.model import Command, Diagnosis, Role
+
+from .safe_text import code, count, fence, link, prose, ranks
+from .view import Cause, JobView
+from .words import CONFIDENCE, rerun_advice, title
+
+
+@dataclass(frozen=True)
+class Detail:
+    """How much is shown; a comment that is too long is rendered again with less."""
+
+    excerpt_lines: int = 25
+    tests: int = 50
+    jobs: int = 8
+    causes: int = 20
+    also_seen: int = 5
+    commands: int = 3
+
+
+def headline(cause: Cause) -> str:
+    """`Out of GPU memory on rank 5 of 8`."""
+    found = cause.diagnosis
+    where = ""
+    if found.culprit_ranks:
+        total = cause.rank_total
+        if len(found.culprit_ranks) == total and total > 1:
+            where = f" on all {total} ranks"
+        else:
+            noun = "rank" if len(found.culprit_ranks) == 1 else "ranks"
+            where = f" on {noun} {ranks(found.culprit_ranks)}" + (f" of {total}" if total > 1 else "")
+    return title(found) + where
+
+
+def cause_block(cause: Cause, detail: Detail) -> str:
+    """Render a cause: summary, facts, what to type, and the folded proof."""
+    found = cause.diagnosis
+    facts = [
+        *_error(found),
+        *_where(cause),
+        *_ranks(cause),
+        *_jobs(cause.jobs, detail),
+        *_tests(found, shown=min(detail.tests, 3)),
+        f"- **Re-run:** {rerun_advice(found)}{_type_rerun(cause)}",
+        *(f"- **Note:** {prose(note)}" for note in cause.notes),
+        *_attempts(found),
+    ]
+    doubt = CONFIDENCE[found.confidence]
+    head = f"**{prose(found.summary)}**" + (f" {doubt}" if doubt else "")
+    blocks = [head, "\n".join(facts), *_commands(found, detail), *_proof(found, detail)]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _error(found: Diagnosis) -> list[str]:
+    if found.error is None:
+        return []
+    text = f"{found.error.type}: {found.error.message}" if found.error.type else found.error.message
+    return [f"- **First error:** {code(text, limit=300)}"]
+
+
+def _where(cause: Cause) -> list[str]:
+    if cause.diagnosis.location is None:
+        return []
+    touched = {True: ", a file that this pull request changes", False: ", not changed by this pull request", None: ""}
+    return [f"- **Where:** {code(cause.diagnosis.location)}{touched[cause.changed]}"]
+
+
+def _ranks(cause: Cause) -> list[str]:
+    found = cause.diagnosis
+    parts = []
+    if found.culprit_ranks:
+        parts.append(f"{ranks(found.culprit_ranks)} failed first")
+    if found.victim_ranks:
+        parts.append(f"{ranks(found.victim_ranks)} only followed")
+    if found.silent_ranks:
+        parts.append(f"{ranks(found.silent_ranks)} left no log")
+    return [f"- **Ranks:** {'; '.join(parts)}"] if parts and cause.rank_total > 1 else []
+
+
+def _jobs(jobs: Sequence[JobView], detail: Detail) -> list[str]:
+    if not jobs:
+        return []
+    shown = [link(code(job.name), job.url) + _now(job) for job in jobs[: detail.jobs]]
+    more = f" and {len(jobs) - detail.jobs} more" if len(jobs) > detail.jobs else ""
+    return [f"- **{'Job' if len(jobs) == 1 else 'Jobs'}:** {', '.join(shown)}{more}"]
+
+
+def _now(job: JobView) -> str:
+    if job.now == "passed":
+        return f" (passed in attempt {job.now_attempt})"
+    if job.now == "running":
+        return f" (running again, attempt {job.now_attempt})"
+    return ""
+
+
+def _tests(found: Diagnosis, *, shown: int) -> list[str]:
+    if not found.failed_tests or shown == 0:
+        return []
+    tests = [code(test, limit=300) for test in found.failed_tests[:shown]]
+    more = len(found.failed_tests) - len(tests)
+    label = "Failed test" if len(found.failed_tests) == 1 else "Failed tests"
+    return [f"- **{label}:** {', '.join(tests)}" + (f" and {more} more" if more else "")]
+
+
+def _type_rerun(cause: Cause) -> str:
+    if not cause.diagnosis.retryable or cause.now != "failed":
+        return ""
+    return f" Comment {code(cause.rerun, limit=300)}"
+
+
+def _attempts(found: Diagnosis) -> list[str]:
+    earlier = [attempt for attempt in found.attempts[:-1] if attempt.category]
+    if not earlier:
+        return []
+    told = ", ".join(f"start {attempt.attempt}: {code(str(attempt.category))}" for attempt in earlier[:5])
+    return [f"- **Earlier starts inside the job:** {told}"]
+
+
+def _commands(found: Diagnosis, detail: Detail) -> list[str]:
+    return [_command(command) for command in found.commands[: detail.commands]]
+
+
+def _command(command: Command) -> str:
+    """A shell line is shown as a block to copy; a comment for a bot stays inline, where no bot reads it as one."""
+    if command.command.startswith("/"):
+        return f"{prose(command.title)}: {code(command.command, limit=300)}"
+    return f"{prose(command.title)}:\n{fence(command.command.splitlines(), language='sh', max_width=2000)}"
+
+
+def _proof(found: Diagnosis, detail: Detail) -> list[str]:
+    parts: list[str] = []
+    if found.evidence is not None:
+        parts.append(f"{code(found.evidence.file)}, line {found.evidence.line}")
+        if found.evidence.excerpt and detail.excerpt_lines:
+            parts.append(fence(found.evidence.excerpt, max_lines=detail.excerpt_lines))
+    if len(found.failed_tests) > 3 and detail.tests > 3:
+        tests = found.failed_tests[: detail.tests]
+        more = len(found.failed_tests) - len(tests)
+        listed = "\n".join(f"- {code(test, limit=300)}" for test in tests)
+        parts.append(f"All failed tests:\n\n{listed}" + (f"\n- and {more} more" if more else ""))
+    if found.also_seen and detail.also_seen:
+        parts.append("Also seen:\n\n" + "\n".join(_also_seen(found, detail)))
+    if found.read.skipped:
+        skipped = "\n".join(f"- {code(item.name)}: {prose(item.why)}" for item in found.read.skipped[:10])
+        more = len(found.read.skipped) - 10
+        parts.append(f"Not read:\n\n{skipped}" + (f"\n- and {more} more" if more > 0 else ""))
+    return [fold("Log and details", "\n\n".join(parts))] if parts else []
+
+
+def _also_seen(found: Diagnosis, detail: Detail) -> list[str]:
+    role = {Role.CAUSE: "another candidate", Role.CONSEQUENCE: "a consequence", Role.TEARDOWN: "while ending"}
+    lines = []
+    for seen in found.also_seen[: detail.also_seen]:
+        on = f" on {'rank' if len(seen.ranks) == 1 else 'ranks'} {ranks(seen.ranks)}" if seen.ranks else ""
+        where = f"{code(seen.file)}, line {seen.line}"
+        lines.append(f"- {code(str(seen.category))}{on}, {role.get(seen.role, 'harmless')}: {where}")
+    return lines
+
+
+def fold(summary: str, body: str) -> str:
+    """Hide a second screen. `summary` is our own words; GitHub renders Markdown inside after a blank line."""
+    return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
+
+
+def job_count(number: int) -> str:
+    """`1 failed job`, `3 failed jobs`."""
+    return count(number, "failed job")

@@ -1,0 +1,120 @@
+"""Secrets in log text become `[redacted:kind]` before anything is stored or posted.
+
+CI masks known secrets in job logs only; the contents of artifacts are not masked. One kind per line, so that a test can
+prove each. Commit SHAs and digests are no secrets: bare hexadecimal is never touched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from analyzers.model import Command, Diagnosis, Error, Evidence, Read, Skipped
+
+from .clean_text import clean
+
+#: The value part of a setting: quoted, or up to the next blank.
+_VALUE = r"""(?:"[^"\n]{1,4096}"|'[^'\n]{1,4096}'|[^\s"',;&]{4,4096})"""
+
+#: kind -> pattern. With a group named `keep`, that part stays and the rest goes.
+KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "private-key",
+        re.compile(
+            r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+            r"(?:[\s\S]{0,16384}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|[\s\S]{0,16384})"
+        ),
+    ),
+    ("mask", re.compile(r"(?P<keep>::add-mask::)[^\n]+")),
+    (
+        "authorization",
+        re.compile(r"(?i)(?P<keep>\b(?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?)[^\s'\"]+(?:[ \t]+[^\s'\",]+)?"),
+    ),
+    ("authorization", re.compile(r"(?P<keep>\b[Bb]earer )[A-Za-z0-9._~+/=-]{12,}")),
+    ("url-password", re.compile(r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://)[^\s/@'\"<>]{1,1024}@")),
+    ("netrc", re.compile(r"(?P<keep>\bmachine\s+\S+\s+login\s+\S+\s+password\s+)\S+")),
+    ("github-token", re.compile(r"\bgh[opsur]_[A-Za-z0-9_.\-]{16,}|\bgithub_pat_[A-Za-z0-9_]{16,}")),
+    ("gitlab-token", re.compile(r"\bgl(?:pat|ptt|rt|cbt|dt)-[A-Za-z0-9_\-.]{16,}")),
+    ("aws-key", re.compile(r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b")),
+    ("huggingface-token", re.compile(r"\b(?:hf|api_org)_[A-Za-z0-9]{20,}\b")),
+    ("nvidia-token", re.compile(r"\bnvapi-[A-Za-z0-9_\-]{16,}")),
+    ("wandb-key", re.compile(r"\bwandb_v\d_[A-Za-z0-9_]{16,}")),
+    (
+        "wandb-key",
+        re.compile(r"(?i)(?P<keep>\b(?:wandb|w&b)\b[^\n]{0,80}?(?:api[_ -]?key|login|password)\W{1,10})[0-9a-f]{40}\b"),
+    ),
+    ("slack-token", re.compile(r"\bxox[a-z]-[A-Za-z0-9-]{10,}|https://hooks\.slack\.com/services/[A-Za-z0-9/_]+")),
+    (
+        "api-key",
+        re.compile(r"\bsk-[A-Za-z0-9_-]{20,}|\bAIza[0-9A-Za-z_-]{35}|\bnpm_[A-Za-z0-9]{36}|\bpypi-[A-Za-z0-9_-]{40,}"),
+    ),
+    ("jwt", re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,3}")),
+    (
+        "signature",
+        re.compile(
+            r"(?i)(?P<keep>[?&](?:sig|x-amz-(?:signature|credential|security-token)|x-goog-signature|token)=)[^\s&'\"]{8,}"
+        ),
+    ),
+    (
+        "setting",
+        re.compile(
+            r"(?P<keep>\b[A-Za-z0-9_]*(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)(?:_ID)?"
+            r"['\"]?\s*[=:]\s*)(?!\[redacted)" + _VALUE
+        ),
+    ),
+    (
+        "setting",
+        re.compile(
+            r"(?P<keep>\b(?:aws_)?(?:secret_access_key|session_token|client_secret|password|passwd|api_?key|access_token|auth_token)"
+            r"['\"]?\s*[=:]\s*)(?!\[redacted)(?!None\b|True\b|False\b|null\b)" + _VALUE
+        ),
+    ),
+    ("registry-auth", re.compile(r"(?P<keep>\"auth\"\s*:\s*)\"[A-Za-z0-9+/=]{8,}\"|(?P<keep2>_authToken=)\S+")),
+)
+
+
+def redact(text: str) -> str:
+    """Replace what looks like a secret. Call it on cleaned text: a colour inside a token would hide it."""
+    for kind, pattern in KINDS:
+        text = pattern.sub(lambda match, kind=kind: _kept(match) + f"[redacted:{kind}]", text)  # type: ignore[misc]
+    return text
+
+
+def _kept(match: re.Match[str]) -> str:
+    return "".join(part for name, part in match.groupdict().items() if part)
+
+
+def redact_lines(lines: Iterable[str]) -> tuple[str, ...]:
+    """Redact an excerpt as one text, so that a key over several lines is seen whole."""
+    joined = "\n".join(clean(line).replace("\n", " ") for line in lines)
+    return tuple(redact(joined).split("\n")) if joined else ()
+
+
+def redact_text(text: str) -> str:
+    """Clean, then redact."""
+    return redact(clean(text))
+
+
+def redact_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
+    """Return the diagnosis without secrets and invisible characters: the form in which it is stored and shown."""
+    error, evidence = diagnosis.error, diagnosis.evidence
+    return replace(
+        diagnosis,
+        summary=redact_text(diagnosis.summary),
+        error=error and Error(type=error.type and redact_text(error.type), message=redact_text(error.message)),
+        location=diagnosis.location and redact_text(diagnosis.location),
+        failed_tests=tuple(redact_text(test) for test in diagnosis.failed_tests),
+        evidence=evidence
+        and Evidence(file=redact_text(evidence.file), line=evidence.line, excerpt=redact_lines(evidence.excerpt)),
+        also_seen=tuple(replace(seen, file=redact_text(seen.file)) for seen in diagnosis.also_seen),
+        commands=tuple(
+            Command(title=redact_text(command.title), command=redact_text(command.command))
+            for command in diagnosis.commands
+        ),
+        read=Read(
+            files=diagnosis.read.files,
+            bytes=diagnosis.read.bytes,
+            skipped=tuple(Skipped(redact_text(item.name), redact_text(item.why)) for item in diagnosis.read.skipped),
+        ),
+    )

@@ -1,0 +1,126 @@
+"""The only place where text from logs, branches, tests or people becomes Markdown.
+
+Text of others is shown as code: there GitHub makes no mention, link, issue reference, image or HTML of it, and a word
+that follows "fixes" closes nothing. What little stays plain is made of letters, digits and harmless punctuation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from .clean_text import clean, clean_line, shorten
+from .redaction import redact, redact_lines
+
+#: Splits a marker or a foreign command without being seen; log text itself can hold none (see clean_text).
+JOINER = "\u2060"
+BACKTICKS = re.compile("`+")
+#: A word that no Markdown dialect acts upon.
+PLAIN_WORD = re.compile(r"(?!www\.)[^\W_](?:[^\W_]|[.,'’%=+-])*", re.IGNORECASE)
+#: Plain by its letters, yet GitHub links it: a commit, `GH-12`, and trackers such as `ABC-12`.
+REFERENCE = re.compile(r"[0-9a-f]{7,64}|[A-Za-z][A-Za-z0-9]*-\d+", re.IGNORECASE)
+OPENING = re.compile(r"""^["'(]*""")
+CLOSING = re.compile(r"""[.,;:!?"')]*$""")
+#: A line that another bot would obey (`/ok to test`), but not a path.
+SLASH_LINE = re.compile(r"(?m)^(\s*)(/[A-Za-z][\w-]*(?:\s|$))")
+MENTION_LINE = re.compile(r"(?m)^(\s*)(@[A-Za-z])")
+
+
+def code(text: str, limit: int = 200) -> str:
+    """Show text inline and literally; at most `limit` characters of it.
+
+    The span is opened by more backticks than any run inside, so the text cannot close it (CommonMark 6.1).
+    """
+    shown = _unmarked(shorten(redact(clean_line(text)), limit))
+    if not shown:
+        return "`(empty)`"
+    ticks = "`" * (1 + max((len(run) for run in BACKTICKS.findall(shown)), default=0))
+    pad = " " if "`" in (shown[0], shown[-1]) else ""
+    return f"{ticks}{pad}{shown}{pad}{ticks}"
+
+
+def prose(text: str, limit: int = 400) -> str:
+    """Show a sentence that may quote a log: plain words stay as they are, anything else is shown as code."""
+    parts: list[str] = []
+    pending: list[str] = []
+    for word in shorten(redact(clean_line(text)), limit).split(" "):
+        opening, core, closing = _split(word)
+        if core and (REFERENCE.fullmatch(core) or not PLAIN_WORD.fullmatch(core)):
+            if opening and pending:
+                parts.append(_code_of(pending))
+            pending = [*([] if opening else pending), core]
+            if opening:
+                parts.append(opening + "\0")
+            if closing:
+                parts.append(_code_of(pending) + closing)
+                pending = []
+            continue
+        if pending:
+            parts.append(_code_of(pending))
+            pending = []
+        parts.append(word)
+    if pending:
+        parts.append(_code_of(pending))
+    return " ".join(part for part in parts if part).replace("\0 ", "").replace("\0", "")
+
+
+def _code_of(words: list[str]) -> str:
+    return code(" ".join(words), limit=400)
+
+
+def _split(word: str) -> tuple[str, str, str]:
+    """Split punctuation off a word: `(a/b.py:3),` -> `(`, `a/b.py:3`, `),`."""
+    opening = OPENING.match(word)
+    start = opening.end() if opening else 0
+    closing = CLOSING.search(word, start)
+    end = closing.start() if closing else len(word)
+    return word[:start], word[start:end], word[end:]
+
+
+def fence(lines: Iterable[str], *, language: str = "text", max_lines: int = 30, max_width: int = 300) -> str:
+    """Show an excerpt as a code block that nothing inside can close (CommonMark 4.5)."""
+    kept = list(redact_lines(lines))
+    left = len(kept) - max_lines
+    shown = [shorten(line.rstrip(), max_width) for line in kept[:max_lines]]
+    if left > 0:
+        shown.append(f"… {left} more lines")
+    body = _inert("\n".join(shown))
+    ticks = "`" * max(3, 1 + max((len(run) for run in BACKTICKS.findall(body)), default=0))
+    return f"{ticks}{language}\n{body}\n{ticks}"
+
+
+def _unmarked(text: str) -> str:
+    """Break what would read as a hidden marker."""
+    return text.replace("<!--", f"<{JOINER}!--")
+
+
+def _inert(text: str) -> str:
+    """Break what raw-text readers of a comment look for: hidden markers, other bots' commands and names."""
+    return MENTION_LINE.sub(rf"\1{JOINER}\2", SLASH_LINE.sub(rf"\1{JOINER}\2", _unmarked(text)))
+
+
+def link(label_markdown: str, url: str) -> str:
+    """Link to an address of GitHub's API; anything that is no plain https address is left out."""
+    safe = re.fullmatch(r"https?://[A-Za-z0-9.-]+(?::\d+)?/[A-Za-z0-9._~/?#=&%+@!:-]*", url)
+    return f"[{label_markdown}]({url})" if safe else label_markdown
+
+
+def commit(sha: str) -> str:
+    """Show a commit's short name, not as a link."""
+    return code(clean(sha)[:7], limit=7)
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """`3 jobs`, `1 job`."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def ranks(numbers: Iterable[int]) -> str:
+    """`0-3, 5`: runs of ranks are drawn together."""
+    spans: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if spans and spans[-1][1] == number - 1:
+            spans[-1] = (spans[-1][0], number)
+        else:
+            spans.append((number, number))
+    return ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in spans)

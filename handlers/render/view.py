@@ -1,0 +1,78 @@
+"""What the comment of a pull request says, before it is put into words. Made by `handlers/reporting.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from analyzers.model import Diagnosis
+
+#: Where a job that once failed stands in the newest attempt of its run.
+Now = Literal["failed", "passed", "running"]
+
+
+@dataclass(frozen=True)
+class JobView:
+    """One job that failed in `attempt`; `now` is how it stands in `now_attempt`."""
+
+    name: str
+    url: str
+    attempt: int
+    now: Now = "failed"
+    now_attempt: int = 1
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One root cause: the jobs that share its fingerprint.
+
+    `changed`: whether the pull request touches the file; None: unknown. `rerun`: the command that re-runs the jobs.
+    """
+
+    diagnosis: Diagnosis
+    jobs: tuple[JobView, ...]
+    notes: tuple[str, ...] = ()
+    changed: bool | None = None
+    rerun: str = "/mlm rerun failed"
+
+    @property
+    def now(self) -> Now:
+        """A cause stands as its worst job does."""
+        states = {job.now for job in self.jobs}
+        return "failed" if "failed" in states else "running" if "running" in states else "passed"
+
+    @property
+    def rank_total(self) -> int:
+        """How many ranks are known to have taken part."""
+        found = self.diagnosis
+        return len({*found.culprit_ranks, *found.victim_ranks, *found.silent_ranks})
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One workflow run in its newest attempt. `gates` are red jobs that only follow from others."""
+
+    name: str
+    url: str
+    attempt: int
+    completed: bool
+    conclusion: str | None
+    failed: int = 0
+    passed: int = 0
+    unfinished: int = 0
+    gates: tuple[str, ...] = ()
+    merge_queue: bool = False
+
+
+@dataclass(frozen=True)
+class Report:
+    """The whole comment. `outdated_sha`: an older head, whose results are what the comment said before."""
+
+    number: int
+    head_sha: str
+    runs: tuple[RunView, ...] = ()
+    causes: tuple[Cause, ...] = ()
+    unexplained: tuple[JobView, ...] = ()  # red, and nothing could be found out about them yet
+    outdated_sha: str | None = None
+    trouble: tuple[str, ...] = ()  # where the bot itself could not do its work
+    report_url: str | None = None

@@ -1,0 +1,108 @@
+"""The bot's own words for each category: what it is, and whether a plain re-run is worth the GPU time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from analyzers.model import Category, Confidence, Diagnosis
+
+
+@dataclass(frozen=True)
+class Words:
+    """`title` completes "…" or "… on rank 5"; `rerun` says why a re-run would help, `no_rerun` why not."""
+
+    title: str
+    rerun: str
+    no_rerun: str
+
+
+WORDS: dict[Category, Words] = {
+    Category.LINT: Words("Lint failed", "the linter itself could not run", "the same code fails the same check"),
+    Category.CONTAINER_BUILD: Words(
+        "The container build failed",
+        "the build broke on something outside the code",
+        "the same sources build the same way",
+    ),
+    Category.IMAGE_PULL: Words(
+        "The container image could not be pulled",
+        "registries recover",
+        "the image is not there; the whole run must build it",
+    ),
+    Category.DEPENDENCY: Words(
+        "A dependency is missing or does not fit",
+        "the package index may have been away",
+        "the same packages will be installed",
+    ),
+    Category.COLLECTION: Words(
+        "Tests could not be collected", "the cause lies outside the code", "the same import fails again"
+    ),
+    Category.TEST_ASSERTION: Words(
+        "A test failed", "the test is known to waver", "an assertion about the same code fails again"
+    ),
+    Category.TEST_ERROR: Words(
+        "A test broke", "the cause lies outside the code", "the same code raises the same error"
+    ),
+    Category.CRASH_PYTHON: Words(
+        "The program crashed", "the cause lies outside the code", "the same code raises the same error"
+    ),
+    Category.CRASH_NATIVE: Words(
+        "A native crash", "a crash may depend on timing", "the same code is likely to crash again"
+    ),
+    Category.CUDA_OOM: Words(
+        "Out of GPU memory", "another process held the memory", "the same code needs the same memory"
+    ),
+    Category.HOST_OOM: Words(
+        "Out of host memory", "another process held the memory", "the same code needs the same memory"
+    ),
+    Category.CUDA_ERROR: Words(
+        "A CUDA error", "the device may have been in a bad state", "a faulty kernel or index fails again"
+    ),
+    Category.GPU_HARDWARE: Words(
+        "A GPU or its link failed", "another machine is likely to work", "the same machine will fail again"
+    ),
+    Category.COLLECTIVE_TIMEOUT: Words(
+        "A collective operation hung", "a slow or lost peer may not repeat", "ranks that disagree will disagree again"
+    ),
+    Category.NETWORK: Words("The network failed", "network trouble passes", "the address itself is wrong"),
+    Category.PORT_COLLISION: Words("A port was taken", "another port will be free", "the port is fixed in the code"),
+    Category.DISK_FULL: Words("The disk was full", "another machine has room", "the job writes more than fits"),
+    Category.NUMERICS_NAN: Words(
+        "The loss became NaN or infinite",
+        "the cause lies outside the code",
+        "a NaN that goes away by itself is not fixed",
+    ),
+    Category.GOLDEN_MISMATCH: Words(
+        "Results differ from the golden values",
+        "the comparison itself could not run",
+        "the same code computes the same values",
+    ),
+    Category.JOB_TIMEOUT: Words(
+        "The job ran out of time", "the machine may have been slow", "the same work takes the same time"
+    ),
+    Category.CANCELLED: Words("The job was cancelled", "nothing failed in it", "a newer run replaced it"),
+    Category.RUNNER_LOST: Words(
+        "The machine was lost", "another machine is likely to work", "the job brings its machine down"
+    ),
+    Category.UNKNOWN: Words(
+        "The cause was not found", "the logs name no error in the code", "the cause should be known first"
+    ),
+}
+
+CONFIDENCE = {
+    Confidence.HIGH: "",
+    Confidence.MEDIUM: "Probably so: the logs leave some doubt.",
+    Confidence.LOW: "A guess: the logs do not prove it.",
+}
+
+
+def title(diagnosis: Diagnosis) -> str:
+    """Name the failure in a few words of our own."""
+    if diagnosis.category is None:
+        return "The job is red, but its logs show no failure"
+    return WORDS[diagnosis.category].title
+
+
+def rerun_advice(diagnosis: Diagnosis) -> str:
+    """Say in words whether to try again."""
+    words = WORDS[diagnosis.category or Category.UNKNOWN]
+    return f"may help: {words.rerun}." if diagnosis.retryable else f"will not help: {words.no_rerun}."
