@@ -1,0 +1,105 @@
+"""The analyzers in worker processes: off the event loop, and killed when a log takes too long or too much memory.
+
+Each worker is a pool of one process, so that killing one never breaks what another is reading.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Sequence
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+
+import structlog
+
+from analyzers.model import Diagnosis
+from bot.analysis_worker import diagnose_files, start_worker, unknown
+from handlers.context import Fetched
+
+log = structlog.get_logger()
+
+#: A new process may need this long to import the analyzers on a busy machine.
+START_LIMIT_S = 60.0
+Diagnose = Callable[[str, Fetched | None, Sequence[Fetched]], Diagnosis]
+
+
+class Worker:
+    """One process, started when it is first needed and again after it was killed."""
+
+    def __init__(self, diagnose: Diagnose) -> None:
+        self._diagnose = diagnose
+        self._pool: ProcessPoolExecutor | None = None
+        self._pid = 0
+
+    async def run(
+        self, job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched], *, limit_s: float
+    ) -> Diagnosis:
+        """Diagnose in the process.
+
+        Raises:
+            TimeoutError: it took longer than `limit_s`; the process is gone.
+            BrokenExecutor: the process died.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            pool = await self._started()
+            async with asyncio.timeout(limit_s):
+                return await loop.run_in_executor(pool, self._diagnose, job_name, job_log, tuple(artifacts))
+        except (TimeoutError, BrokenExecutor, asyncio.CancelledError):
+            self.kill()
+            raise
+
+    async def _started(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            # "spawn": a fork would copy the threads' locks and the sockets of the server.
+            context = multiprocessing.get_context("spawn")
+            self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=start_worker)
+            async with asyncio.timeout(START_LIMIT_S):
+                self._pid = await asyncio.get_running_loop().run_in_executor(self._pool, os.getpid)
+        return self._pool
+
+    def kill(self) -> None:
+        """End the process at once, whatever it is doing."""
+        pool, self._pool, pid, self._pid = self._pool, None, self._pid, 0
+        if pid:
+            with contextlib.suppress(ProcessLookupError):  # it died by itself
+                os.kill(pid, signal.SIGKILL)
+        if pool is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+class AnalysisPool:
+    """Implements `handlers.context.Analysis`."""
+
+    def __init__(self, *, workers: int, limit_s: float, diagnose: Diagnose = diagnose_files) -> None:
+        self._limit_s = limit_s
+        self._workers = [Worker(diagnose) for _ in range(workers)]
+        self._idle: asyncio.Queue[Worker] = asyncio.Queue()
+        for worker in self._workers:
+            self._idle.put_nowait(worker)
+
+    async def diagnose(self, *, job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched]) -> Diagnosis:
+        """Diagnose one job; a log that breaks the analysis gives an answer that says so, never an exception."""
+        worker = await self._idle.get()
+        try:
+            return await worker.run(job_name, job_log, artifacts, limit_s=self._limit_s)
+        except TimeoutError:
+            log.warning("analysis.too_slow", job=job_name, limit_s=self._limit_s)
+            return unknown(f"The logs could not be analysed within {self._limit_s:.0f} s, so the reading was stopped.")
+        except BrokenExecutor:
+            log.warning("analysis.died", job=job_name)
+            return unknown("The analysis of the logs ended unexpectedly, most likely for want of memory.")
+        except Exception:
+            # A bug of an analyzer on this log: the reader is told, we read the traceback.
+            log.exception("analysis.failed", job=job_name)
+            return unknown("The analysis of the logs failed on something in them; this is a bug of the bot.")
+        finally:
+            self._idle.put_nowait(worker)
+
+    async def close(self) -> None:
+        """End all worker processes."""
+        for worker in self._workers:
+            worker.kill()

@@ -1,0 +1,93 @@
+"""A log that hangs or kills the analysis costs one answer, not the bot."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from analyzers.model import Category, Diagnosis
+from bot.analysis import AnalysisPool
+from bot.analysis_worker import diagnose_files, unknown
+from handlers.context import Fetched
+
+
+def by_job_name(job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched]) -> Diagnosis:
+    """Runs in the worker process: the job's name says what happens."""
+    if job_name == "hangs":
+        time.sleep(600)
+    if job_name == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if job_name == "raises":
+        raise ValueError("bug")
+    if job_name == "slow":
+        time.sleep(1.0)
+    return unknown(f"{job_name} in {os.getpid()}")
+
+
+@asynccontextmanager
+async def pool(workers: int = 1, diagnose: Callable[..., Diagnosis] = by_job_name) -> AsyncIterator[AnalysisPool]:
+    made = AnalysisPool(workers=workers, limit_s=2.0, diagnose=diagnose)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+async def ask(analysis: AnalysisPool, job_name: str) -> str:
+    return (await analysis.diagnose(job_name=job_name, job_log=None, artifacts=())).summary
+
+
+async def test_each_misfortune_is_told_and_the_next_job_is_read() -> None:
+    async with pool() as analysis:
+        first = await ask(analysis, "fine")
+        assert first == await ask(analysis, "fine"), "the process is kept"
+        assert "bug" in await ask(analysis, "raises")
+        assert first == await ask(analysis, "fine")
+        assert "within 2 s" in await ask(analysis, "hangs")
+        second = await ask(analysis, "fine")
+        assert second != first
+        assert "ended unexpectedly" in await ask(analysis, "dies")
+        assert await ask(analysis, "fine") not in {first, second}
+
+
+async def test_a_killed_worker_does_not_take_its_neighbour_along() -> None:
+    async with pool(workers=2) as analysis:
+        await asyncio.gather(ask(analysis, "slow"), ask(analysis, "slow"))
+        slow, _ = await asyncio.gather(ask(analysis, "slow"), ask(analysis, "dies"))
+        assert slow.startswith("slow in ")
+
+
+async def test_the_loop_goes_on_while_a_log_is_read() -> None:
+    async with pool() as analysis:
+        await ask(analysis, "fine")
+        reading = asyncio.create_task(ask(analysis, "slow"))
+        before = time.monotonic()
+        await asyncio.sleep(0)
+        assert time.monotonic() - before < 0.5
+        assert not reading.done()
+        await reading
+
+
+def test_what_could_not_be_fetched_is_told(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.zip"
+    broken.write_bytes(b"PK\x03\x04 and no more")
+    gone = Fetched("logs-a", None, "it expired on 2026-11-01")
+    found = diagnose_files("unit", Fetched("job.log", str(tmp_path / "absent.log")), (gone, Fetched("b", str(broken))))
+    assert found.category is Category.UNKNOWN
+    told = {one.name: one.why for one in found.read.skipped}
+    assert told["logs-a"] == "it expired on 2026-11-01"
+    assert len(told) >= 2
+
+
+async def test_real_files_are_diagnosed_in_a_worker(tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    log.write_text("2026-12-01T10:00:00.0000000Z ##[error]Process completed with exit code 1.\n")
+    async with pool(diagnose=diagnose_files) as analysis:
+        found = await analysis.diagnose(job_name="linting", job_log=Fetched("job.log", str(log)), artifacts=())
+    assert not found.passed
+    assert found.read.bytes == log.stat().st_size
