@@ -148,6 +148,7 @@ class Artifact:
     created_at: datetime
     expired: bool
     digest: str | None = None  # "sha256:<hex>" since upload-artifact v4
+    expires_at: datetime | None = None
 
 
 @dataclass(frozen=True)

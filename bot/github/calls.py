@@ -104,6 +104,7 @@ class Calls:
                 async with self._slots:
                     answer = await send()
             except gidgethub.RedirectionException:
+                self._gate.passed()  # an answer like any other: where a download lies
                 raise
             except gidgethub.BadRequest as exc:
                 self._judge(exc)

@@ -164,6 +164,7 @@ class ArtifactData(BaseModel):
             created_at=self.created_at,
             expired=self.expired,
             digest=self.digest,
+            expires_at=self.expires_at,
         )
 
 

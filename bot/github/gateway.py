@@ -1,0 +1,166 @@
+"""GitHub as the rest of the bot gets it: one object, built once, that hands out what handlers see of a repository."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import aiohttp
+from cachetools import LRUCache
+
+from bot.github.app import AppIdentity, identify
+from bot.github.artifacts import FilesDesk, RepoFiles
+from bot.github.cache import AnswerCache
+from bot.github.calls import Api, Calls
+from bot.github.client import Installation
+from bot.github.comments import Desk, Marker, RepoComments
+from bot.github.downloads import Downloader
+from bot.github.hosts import DownloadHosts, PublicResolver
+from bot.github.limits import Gate, WriteTurns
+from bot.github.repository import RepoGitHub
+from bot.github.shelf import Room, Shelf
+from bot.github.tokens import Tokens
+from handlers.context import Repo
+
+USER_AGENT = "mlm-bot"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What may be set differently in a demo or a test than with the real GitHub. Pauses in seconds."""
+
+    write_pause_s: float = 1.0
+    retry_pause_s: float = 1.0
+    log_pause_s: float = 3.0
+    longest_stay_s: float = 5.0  # a rate limit that ends sooner is waited out in place
+    max_artifact_bytes: int = 2 * 1024**3
+    max_log_bytes: int = 512 * 1024**2
+    room: Room = field(default_factory=Room)
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Which GitHub, and who we are there; of the webhook secrets the current one comes first.
+
+    `extra_download_hosts` are names (or, with a leading dot, suffixes) of an Enterprise Server's own storage.
+    """
+
+    api_url: str
+    app_id: int
+    private_key: str = field(repr=False)
+    webhook_secrets: Sequence[str] = field(repr=False)
+    extra_download_hosts: Sequence[str] = ()
+
+
+class Gateway:
+    """The way to GitHub. `start` before anything else, `close` at the end; the session stays the caller's."""
+
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        connection: Connection,
+        *,
+        data_dir: Path,
+        clock: Callable[[], datetime],
+        limits: Limits | None = None,
+    ) -> None:
+        self._session = session
+        self._api_url = connection.api_url
+        self._clock = clock
+        self._limits = limits or Limits()
+        self._marker = Marker(connection.webhook_secrets)
+        self._hosts = DownloadHosts(connection.api_url, connection.extra_download_hosts)
+        self._shelf = Shelf(data_dir / "files", self._limits.room)
+        self._app_calls = self._calls()
+        # gidgethub wants the id as text: PyJWT refuses a number as issuer.
+        self._app_api = Api(
+            session,
+            USER_AGENT,
+            base_url=connection.api_url,
+            app_id=str(connection.app_id),
+            private_key=connection.private_key,
+        )
+        self._tokens = Tokens(self._app_api, self._app_calls, clock=clock)
+        self._installations: LRUCache[int, Installation] = LRUCache(maxsize=1_000)
+        self._started: _Started | None = None
+
+    async def start(self) -> None:
+        """Learn who we are, which also proves that key, App id and API URL belong together.
+
+        Raises:
+            RefusedError: 401 if they do not.
+            RateLimitedError: GitHub cannot be reached.
+        """
+        app = await identify(self._app_api, self._app_calls)
+        # A session of its own: no default header and no cookie of the other one may reach the storage.
+        storage = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(resolver=PublicResolver(self._hosts)),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"User-Agent": USER_AGENT},
+            trust_env=self._session.trust_env,
+        )
+        limits = self._limits
+        files = FilesDesk(
+            shelf=self._shelf,
+            downloader=Downloader(storage, self._hosts, retry_pause_s=limits.retry_pause_s),
+            clock=self._clock,
+            max_artifact_bytes=limits.max_artifact_bytes,
+            max_log_bytes=limits.max_log_bytes,
+            log_pause_s=limits.log_pause_s,
+        )
+        desk = Desk(app=app, marker=self._marker, look_again_s=limits.retry_pause_s)
+        self._started = _Started(app=app, comments=desk, files=files, storage=storage)
+
+    async def close(self) -> None:
+        """End what is running."""
+        await self._shelf.close()
+        if self._started is not None:
+            await self._started.storage.close()
+
+    @property
+    def app(self) -> AppIdentity:
+        return self._ready().app
+
+    def for_repo(self, repo: Repo) -> tuple[RepoGitHub, RepoComments, RepoFiles]:
+        """Return what handlers see of this repository.
+
+        Raises:
+            ValueError: its name is none that GitHub gives.
+        """
+        started = self._ready()
+        installation = self._installation(repo.installation_id)
+        return (
+            RepoGitHub(installation, repo, started.app),
+            RepoComments(installation, repo, started.comments),
+            RepoFiles(installation, repo, started.files),
+        )
+
+    def _ready(self) -> _Started:
+        if self._started is None:
+            raise RuntimeError("the gateway is not started")
+        return self._started
+
+    def _installation(self, installation_id: int) -> Installation:
+        """Return the one object per installation: its limits, its cache and its turns to write are its own."""
+        known = self._installations.get(installation_id)
+        if known is None:
+            api = Api(self._session, USER_AGENT, base_url=self._api_url, cache=AnswerCache())
+            known = Installation(api, self._calls(), self._tokens, WriteTurns(self._limits.write_pause_s))
+            self._installations[installation_id] = known
+        return known
+
+    def _calls(self) -> Calls:
+        gate = Gate(clock=self._clock, longest_stay_s=self._limits.longest_stay_s)
+        return Calls(gate, retry_pause_s=self._limits.retry_pause_s)
+
+
+@dataclass(frozen=True)
+class _Started:
+    """What there is once GitHub has told who we are."""
+
+    app: AppIdentity
+    comments: Desk
+    files: FilesDesk
+    storage: aiohttp.ClientSession

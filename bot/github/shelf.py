@@ -1,0 +1,130 @@
+"""The folder of downloaded files: where each lies, one download for all who ask, old ones thrown away."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from handlers.context import Fetched, Repo
+
+log = structlog.get_logger()
+
+#: A file that was asked for so recently may be in somebody's hands, in seconds.
+IN_USE_S = 30 * 60
+#: How often the folder is looked through at the most, in seconds.
+COLLECT_EVERY_S = 600
+
+
+@dataclass(frozen=True)
+class Room:
+    """How much may lie in the folder, and how long."""
+
+    max_bytes: int = 20 * 1024**3
+    max_age_s: float = 24 * 3600
+
+
+class Shelf:
+    """Files of runs, under `<folder>/<repository id>/<run id>/`: names are made of numbers only."""
+
+    def __init__(self, folder: Path, room: Room) -> None:
+        self._folder = folder
+        self._room = room
+        self._running: dict[Path, asyncio.Task[Fetched]] = {}
+        self._collected_at = 0.0
+
+    def place(self, repo: Repo, run_id: int, name: str) -> Path:
+        return self._folder / str(int(repo.id)) / str(int(run_id)) / name
+
+    async def share(self, path: Path, fetch: Callable[[], Coroutine[Any, Any, Fetched]]) -> Fetched:
+        """Run `fetch` for this path, or join the one that is running."""
+        running = self._running.get(path)
+        if running is None:
+            await self._tidy()
+            # Looked at again: another caller may have started while this one waited.
+            running = self._running.get(path) or self._start(path, fetch)
+        # Shielded: whoever gives up must not end the download of the others.
+        return await asyncio.shield(running)
+
+    def _start(self, path: Path, fetch: Callable[[], Coroutine[Any, Any, Fetched]]) -> asyncio.Task[Fetched]:
+        task = asyncio.create_task(fetch())
+        self._running[path] = task
+        task.add_done_callback(lambda _: self._running.pop(path, None))
+        return task
+
+    async def _tidy(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._collected_at >= COLLECT_EVERY_S or not self._collected_at:
+            self._collected_at = now
+            await self.collect()
+
+    async def collect(self) -> int:
+        """Throw away what is too old or too much; return the bytes that were freed."""
+        freed = await asyncio.to_thread(collect, self._folder, self._room, now_s=time.time())
+        if freed:
+            log.info("files.collected", freed_bytes=freed)
+        return freed
+
+    async def close(self) -> None:
+        """End the downloads that are running."""
+        running = list(self._running.values())
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
+def collect(folder: Path, room: Room, *, now_s: float) -> int:
+    """Delete files that are too old, then the oldest until the rest fits, but none that may be in use.
+
+    Args:
+        now_s: seconds since 1970, to be compared with the files' time of last use.
+    Returns:
+        How many bytes were freed.
+    """
+    files = sorted(_files(folder), key=lambda file: file[0])  # oldest first
+    total = sum(size for _, size, _ in files)
+    freed = 0
+    for used_s, size, path in files:
+        age_s = now_s - used_s
+        if age_s < IN_USE_S or (age_s <= room.max_age_s and total - freed <= room.max_bytes):
+            continue
+        path.unlink(missing_ok=True)
+        freed += size
+    _remove_empty(folder)
+    return freed
+
+
+def _files(folder: Path) -> list[tuple[float, int, Path]]:
+    found = []
+    for path in folder.glob("*/*/*"):
+        try:
+            facts = path.lstat()
+        except FileNotFoundError:  # another process collects too
+            continue
+        found.append((facts.st_mtime, facts.st_size, path))
+    return found
+
+
+def _remove_empty(folder: Path) -> None:
+    for pattern in ("*/*", "*"):
+        for path in folder.glob(pattern):
+            if path.is_dir() and not any(path.iterdir()):
+                try:
+                    path.rmdir()
+                except OSError:  # a download has just begun in it
+                    log.debug("files.folder_in_use", folder=path.name)
+
+
+def mark_used(path: Path) -> bool:
+    """Say whether the file is there, and make it count as used now."""
+    try:
+        os.utime(path)
+    except FileNotFoundError:
+        return False
+    return True
