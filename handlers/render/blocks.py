@@ -52,7 +52,7 @@ def cause_block(cause: Cause, detail: Detail) -> str:
         *_attempts(found),
     ]
     doubt = CONFIDENCE[found.confidence]
-    head = f"**{prose(found.summary)}**" + (f" {doubt}" if doubt else "")
+    head = f"**{prose(found.summary[:1].upper() + found.summary[1:])}**" + (f" {doubt}" if doubt else "")
     blocks = [head, "\n".join(facts), *_commands(found, detail), *_proof(found, detail)]
     return "\n\n".join(block for block in blocks if block)
 

@@ -1,0 +1,186 @@
+"""The text of one command to a value; a mistake is a value too."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from .lines import MAX_LINE
+
+Target = Literal["failed", "all", "unit", "functional", "lint", "build", "job", "any"]
+
+#: Another word for the same verb.
+ALIASES: Mapping[str, str] = {
+    "retry": "rerun",
+    "retest": "rerun",
+    "re-run": "rerun",
+    "stop": "cancel",
+    "diagnose": "analyze",
+    "explain": "analyze",
+    "?": "help",
+}
+#: Known words whose command the bot does not have yet.
+PLANNED = frozenset({"run", "queue", "logs", "label", "unlabel", "mute", "unmute", "flaky", "feedback", "why"})
+PLAIN = ("cancel", "analyze", "status", "labels", "ping", "version")
+VERBS = ("rerun", *PLAIN, "help")
+TARGETS = ("failed", "all", "unit", "functional", "lint", "build", "job")
+POLITE = frozenset({"please", "pls", "plz", "thanks", "thank", "you", "thx"})
+RERUN_OPTIONS = ("--dry-run", "--force", "--gb200", "--h100")
+#: Options of the grammar that no command obeys yet.
+PLANNED_OPTIONS = frozenset({"--now", "--debug", "--sha", "--fresh"})
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """`rerun [target] [selectors]`; a bare `rerun` means what failed."""
+
+    target: Target = "failed"
+    selectors: tuple[str, ...] = ()
+    dry_run: bool = False
+    force: bool = False
+    gb200: bool | None = None
+
+    @property
+    def right(self) -> str:
+        """The key of the permission table."""
+        return "rerun-all" if self.target == "all" else "rerun"
+
+
+@dataclass(frozen=True)
+class Help:
+    """`help [verb]`."""
+
+    verb: str | None = None
+
+    @property
+    def right(self) -> str:
+        """The key of the permission table."""
+        return "help"
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A verb without arguments. `words` is what stood behind it."""
+
+    verb: str
+    words: tuple[str, ...] = ()
+    dry_run: bool = False
+
+    @property
+    def right(self) -> str:
+        """The key of the permission table."""
+        return self.verb
+
+
+@dataclass(frozen=True)
+class Unclear:
+    """Not understood, never executed. `why` is a plain sentence, `nearest` are commands to copy."""
+
+    why: str
+    nearest: tuple[str, ...] = ()
+
+
+Command = Rerun | Help | Plain
+Parsed = Command | Unclear
+
+
+def parse_line(line: str) -> Parsed:
+    """Read one command line without its `/mlm`."""
+    if len(line) > MAX_LINE:
+        return Unclear(f"A command may have at most {MAX_LINE} characters.")
+    text = f" {line} ".split(" -- ", 1)[0].strip()
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return Unclear("A quotation mark is not closed.")
+    words = _without_courtesy(words)
+    if not words:
+        return Help()
+    verb = ALIASES.get(words[0].casefold(), words[0].casefold())
+    if parse := PARSERS.get(verb):
+        return parse(verb, words[1:])
+    if verb in PLANNED:
+        return Unclear(f"{verb} is planned, but not available yet.", nearest=("/mlm help",))
+    return _unknown(words)
+
+
+def _without_courtesy(words: list[str]) -> list[str]:
+    """`Rerun failed, please!` is `rerun failed`."""
+    if words and words[0].casefold() in POLITE:
+        words = words[1:]
+    while words:
+        bare = words[-1].rstrip(".!,;:") if words[-1] not in {".", ".."} else words[-1]
+        if bare and bare.casefold() not in POLITE:
+            return [*words[:-1], bare]
+        words = words[:-1]
+    return words
+
+
+def _unknown(words: list[str]) -> Unclear:
+    verb = words[0].casefold()
+    near = difflib.get_close_matches(verb, [*VERBS, *ALIASES], n=2, cutoff=0.6)
+    known = tuple(dict.fromkeys(f"/mlm {shlex.join([ALIASES.get(name, name), *words[1:4]])}" for name in near))
+    return Unclear(f"There is no command {verb[:40]}.", nearest=known or ("/mlm help",))
+
+
+def _parse_help(_verb: str, words: list[str]) -> Parsed:
+    topic = words[0].casefold() if words else None
+    return Help(ALIASES.get(topic, topic) if topic else None)
+
+
+def _parse_plain(verb: str, words: list[str]) -> Parsed:
+    options = {word for word in words if word.startswith("--")}
+    if extra := sorted(options - {"--dry-run"}):
+        return _bad_option(verb, extra[0])
+    rest = tuple(word for word in words if not word.startswith("--"))
+    return Plain(verb, rest, dry_run="--dry-run" in options)
+
+
+def _parse_rerun(verb: str, words: list[str]) -> Parsed:
+    options = {word.casefold() for word in words if word.startswith("--")}
+    if extra := sorted(options - set(RERUN_OPTIONS)):
+        return _bad_option(verb, extra[0])
+    if {"--gb200", "--h100"} <= options:
+        return Unclear("--gb200 and --h100 exclude each other.")
+    rest = [word for word in words if not word.startswith("--")]
+    target: Target = "failed"
+    if rest:
+        first = rest[0].casefold()
+        target, rest = (first, rest[1:]) if first in TARGETS else ("any", rest)  # type: ignore[assignment]
+    selectors = tuple(part for word in rest for part in _alternatives(word))
+    if problem := _wrong_number(target, selectors):
+        return problem
+    gb200 = True if "--gb200" in options else False if "--h100" in options else None
+    if target in {"unit", "functional"} and selectors == ("all",):
+        selectors = ()
+    return Rerun(target, selectors, dry_run="--dry-run" in options, force="--force" in options, gb200=gb200)
+
+
+def _alternatives(word: str) -> list[str]:
+    return [part for part in word.split(",") if part]
+
+
+def _wrong_number(target: Target, selectors: tuple[str, ...]) -> Unclear | None:
+    if target in {"failed", "all", "lint", "build"} and selectors:
+        better = shlex.join(["/mlm", "rerun", *selectors])
+        return Unclear(f"rerun {target} takes no further words.", nearest=(f"/mlm rerun {target}", better))
+    if target == "job" and not selectors:
+        return Unclear("Which job? Name it, or give its id.", nearest=('/mlm rerun job "<exact name>"',))
+    return None
+
+
+def _bad_option(verb: str, option: str) -> Unclear:
+    if option in PLANNED_OPTIONS:
+        return Unclear(f"The option {option} is planned, but not available yet.")
+    near = difflib.get_close_matches(option, RERUN_OPTIONS, n=1)
+    return Unclear(f"{verb} has no option {option[:40]}.", nearest=tuple(f"/mlm {verb} {name}" for name in near))
+
+
+PARSERS: Mapping[str, Callable[[str, list[str]], Parsed]] = {
+    "rerun": _parse_rerun,
+    "help": _parse_help,
+    **dict.fromkeys(PLAIN, _parse_plain),
+}
