@@ -61,12 +61,12 @@ class Api(GitHubAPI):
     async def _request(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
     ) -> tuple[int, Mapping[str, str], bytes]:
-        hops = 0
+        target, hops = URL(url, encoded=True), 0  # a template has encoded it; aiohttp would decode parts of it again
         while True:
-            if URL(url).origin() != self._origin:
+            if target.origin() != self._origin:
                 raise RefusedError("GitHub pointed away from its own host", status=502)
             async with self._session.request(
-                method, url, headers=headers, data=body, allow_redirects=False
+                method, target, headers=headers, data=body, allow_redirects=False
             ) as response:
                 status, answered, content = response.status, response.headers, await response.read()
             if status >= 500:
@@ -75,7 +75,7 @@ class Api(GitHubAPI):
             if status not in RENAMED or onward is None or hops == MAX_HOPS or (status == 301 and method != "GET"):
                 return status, answered, content
             hops += 1
-            url = str(URL(url).join(URL(onward)))
+            target = target.join(URL(onward))
 
 
 class Calls:

@@ -22,7 +22,7 @@ from bot.github.limits import Gate, WriteTurns
 from bot.github.repository import RepoGitHub
 from bot.github.shelf import Room, Shelf
 from bot.github.tokens import Tokens
-from handlers.context import Repo
+from handlers.context import Comments, Files, GitHub, Repo
 
 USER_AGENT = "mlm-bot"
 
@@ -123,7 +123,7 @@ class Gateway:
     def app(self) -> AppIdentity:
         return self._ready().app
 
-    def for_repo(self, repo: Repo) -> tuple[RepoGitHub, RepoComments, RepoFiles]:
+    def for_repo(self, repo: Repo) -> tuple[GitHub, Comments, Files]:
         """Return what handlers see of this repository.
 
         Raises:

@@ -11,7 +11,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 #: A leading dot stands for every name below it. Artifacts and logs lie on Azure; older logs on GitHub's own names.
-STORAGE_HOSTS = (".blob.core.windows.net", ".githubusercontent.com", ".actions.githubusercontent.com")
+STORAGE_HOSTS = (".blob.core.windows.net", ".githubusercontent.com")
 
 
 class ForbiddenHostError(Exception):

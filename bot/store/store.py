@@ -14,7 +14,7 @@ from sqlalchemy.engine import make_url
 
 from bot.store import tables
 from bot.store.findings import from_text, to_text
-from handlers.context import JobFinding
+from handlers.context import JobFinding, Store
 
 Result = TypeVar("Result")
 
@@ -52,7 +52,7 @@ class Database:
             raise
         return database
 
-    def for_repo(self, repo_id: int) -> RepoStore:
+    def for_repo(self, repo_id: int) -> Store:
         return RepoStore(self, repo_id)
 
     async def ping(self) -> None:
