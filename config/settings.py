@@ -61,7 +61,6 @@ class Settings(BaseSettings):
 
     host: str = "127.0.0.1"  # TLS ends in a proxy; a container sets 0.0.0.0
     port: int = Field(default=8080, ge=0, le=65535)  # 0: any free port
-    public_url: str | None = None  # where people reach the pages; None: comments link to none
     viewer_token: SecretStr | None = Field(default=None, min_length=16)  # None: the pages are closed
     log_format: Literal["json", "console"] = "json"
 
@@ -78,11 +77,6 @@ class Settings(BaseSettings):
     @classmethod
     def _check_api_url(cls, url: str) -> str:
         return _http_url(url)
-
-    @field_validator("public_url")
-    @classmethod
-    def _check_public_url(cls, url: str | None) -> str | None:
-        return None if url is None else _http_url(url)
 
     @field_validator("github_private_key_file")
     @classmethod

@@ -158,6 +158,12 @@ class Engine:
                 )
                 log.info("task.revived", workflow=row.workflow_id)
 
+    async def check(self) -> None:
+        """Return if the engine can reach its database; raise its error if not."""
+        from dbos import DBOS  # noqa: PLC0415
+
+        await DBOS.list_workflows_async(limit=1, load_input=False, load_output=False)
+
     async def depths(self) -> dict[str, int]:
         """Return how many tasks are in each waiting state, counted up to 1000."""
         from dbos import DBOS  # noqa: PLC0415

@@ -15,7 +15,7 @@ import structlog
 from dbos import DBOS, SetEnqueueOptions, SetWorkflowID, WorkflowIDReusePolicy
 
 from bot.engine.documents import dump_task, later, load_task, place, task_id
-from handlers.context import RateLimitedError, Task
+from handlers.context import RateLimitedError, RefusedError, Task
 
 log = structlog.get_logger()
 
@@ -77,6 +77,18 @@ async def perform_step(document: str) -> Outcome:
     except RateLimitedError as limit:
         outcome = "put_off"
         return {"follow_ups": [], "wait_s": limit.after_s}
+    except RefusedError as refusal:
+        # GitHub's no is final (the repository is gone, the permission was taken away): trying again only annoys it.
+        outcome = "refused"
+        log.warning(
+            "task.refused",
+            task=task.name,
+            key=task.key,
+            repo=task.repo.full_name,
+            status=refusal.status,
+            why=str(refusal),
+        )
+        return {"follow_ups": [], "wait_s": None}
     except Exception:
         log.exception("task.failed_once", task=task.name, key=task.key, repo=task.repo.full_name)
         raise

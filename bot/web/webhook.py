@@ -16,6 +16,7 @@ from typing import Any
 import structlog
 from aiohttp import web
 
+from bot.web.health import NotReadyError
 from bot.web.metrics import Metrics
 from bot.web.signature import is_signed
 from handlers.context import Event, Task
@@ -59,7 +60,7 @@ class Webhook:
     read_limit_s: float = READ_LIMIT_S
     accept_limit_s: float = ACCEPT_LIMIT_S
 
-    async def __call__(self, request: web.Request) -> web.Response:
+    async def answer(self, request: web.Request) -> web.Response:
         """Answer one delivery, and log one line about it."""
         started = time.monotonic()
         event, delivery_id = "", ""
@@ -95,6 +96,8 @@ class Webhook:
             return 200, "pong"
         try:
             slimmed = self.slim(event, delivery_id, payload)
+        except NotReadyError:
+            return 503, "not_ready"
         except ValueError as error:
             # Sending it again would not help, so it is no failed delivery; the log says what is wrong with it.
             log.warning("delivery.malformed", gh_event=event, delivery=delivery_id, why=str(error)[:500])

@@ -1,0 +1,218 @@
+"""The aiohttp application: each part is built once, in the order in which they need each other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+import structlog
+from aiohttp import web
+
+from bot.analysis import AnalysisPool
+from bot.contexts import Contexts
+from bot.engine.adapter import Engine, EngineSettings
+from bot.github.gateway import Connection, Gateway, Limits
+from bot.github.shelf import Room
+from bot.store.store import Database
+from bot.web.health import Health, NotReadyError
+from bot.web.index import Index
+from bot.web.metrics import Metrics
+from bot.web.webhook import MAX_BODY, Webhook
+from config.settings import Settings
+from handlers import events, tasks
+from handlers.context import Event, RateLimitedError, Task
+
+log = structlog.get_logger()
+
+SETTINGS = web.AppKey("settings", Settings)
+METRICS = web.AppKey("metrics", Metrics)
+SESSION = web.AppKey("session", aiohttp.ClientSession)
+GATEWAY = web.AppKey("gateway", Gateway)
+DATABASE = web.AppKey("database", Database)
+ANALYSIS = web.AppKey("analysis", AnalysisPool)
+CONTEXTS = web.AppKey("contexts", Contexts)
+ENGINE = web.AppKey("engine", Engine)
+LIMITS = web.AppKey("limits", Limits)
+
+RECONNECT_S = 10.0
+#: Seconds without a byte; the time that a large download takes in all is not limited.
+SILENCE_LIMIT_S = 60.0
+
+
+def build_app(settings: Settings, *, limits: Limits | None = None) -> web.Application:
+    """Build the service; nothing is opened before it starts.
+
+    Args:
+        limits: how to deal with GitHub, where a demo or a test must not be as patient as the settings say.
+    """
+    # One byte more than GitHub sends: aiohttp refuses a body of exactly the limit.
+    app = web.Application(client_max_size=MAX_BODY + 1)
+    app[SETTINGS] = settings
+    app[METRICS] = Metrics()
+    app[LIMITS] = limits or _limits(settings)
+    app.cleanup_ctx.extend([_session, _database, _analysis, _gateway, _engine])
+    token = settings.viewer_token
+    app.router.add_get("/", Index(token.get_secret_value() if token else None).show)
+    app.router.add_post("/webhook", _deliver)
+    app.router.add_get("/healthz", _alive)
+    app.router.add_get("/readyz", _ready)
+    app.router.add_get("/metrics", _show_metrics)
+    return app
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        write_pause_s=settings.write_pause_s,
+        max_artifact_bytes=settings.download_max,
+        room=Room(max_bytes=settings.downloads_keep),
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+async def _session(app: web.Application) -> AsyncIterator[None]:
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=15, sock_read=SILENCE_LIMIT_S)
+    async with aiohttp.ClientSession(timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session:
+        app[SESSION] = session
+        yield
+
+
+async def _database(app: web.Application) -> AsyncIterator[None]:
+    settings = app[SETTINGS]
+    await asyncio.to_thread(settings.data_dir.mkdir, parents=True, exist_ok=True)
+    database = await Database.open(settings.database_url, clock=_now)
+    app[DATABASE] = database
+    yield
+    await database.close()
+
+
+async def _analysis(app: web.Application) -> AsyncIterator[None]:
+    settings = app[SETTINGS]
+    pool = AnalysisPool(workers=settings.analysis_workers, limit_s=settings.analysis_limit_s)
+    app[ANALYSIS] = pool
+    yield
+    await pool.close()
+
+
+async def _gateway(app: web.Application) -> AsyncIterator[None]:
+    settings = app[SETTINGS]
+    gateway = Gateway(
+        app[SESSION],
+        Connection(
+            api_url=settings.github_api_url,
+            app_id=settings.github_app_id,
+            private_key=settings.github_private_key.get_secret_value(),
+            webhook_secrets=[secret.decode() for secret in settings.webhook_secrets],
+            extra_download_hosts=settings.download_hosts,
+        ),
+        data_dir=settings.data_dir,
+        clock=_now,
+        limits=app[LIMITS],
+    )
+    contexts = Contexts(gateway, app[DATABASE], app[ANALYSIS], _now, settings.label_debounce_s)
+    app[GATEWAY], app[CONTEXTS] = gateway, contexts
+    connecting = None if await _connect(contexts) else asyncio.create_task(_keep_connecting(contexts))
+    yield
+    if connecting is not None:
+        connecting.cancel()
+        await asyncio.gather(connecting, return_exceptions=True)
+    await gateway.close()
+
+
+async def _connect(contexts: Contexts) -> bool:
+    """Learn from GitHub who we are; False if it cannot be reached now, which must not keep the bot from starting."""
+    try:
+        await contexts.gateway.start()
+    except RateLimitedError as error:
+        log.warning("github.unreachable", why=str(error))
+        return False
+    contexts.connected = True
+    log.info("github.connected", app=contexts.gateway.app.slug)
+    return True
+
+
+async def _keep_connecting(contexts: Contexts) -> None:
+    while not contexts.connected:
+        await asyncio.sleep(RECONNECT_S)
+        await _connect(contexts)
+
+
+async def _engine(app: web.Application) -> AsyncIterator[None]:
+    settings, metrics = app[SETTINGS], app[METRICS]
+
+    def observe(task: Task, outcome: str, took_s: float) -> None:
+        metrics.tasks.labels(task.name, outcome).inc()
+        metrics.task_seconds.labels(task.name).observe(took_s)
+
+    engine = Engine(
+        EngineSettings(
+            database_url=settings.database_url, executor_id=settings.executor_id, grace_s=settings.shutdown_grace_s
+        ),
+        perform=_Performer(app[CONTEXTS]).perform,
+        give_up=_Performer(app[CONTEXTS]).give_up,
+        observe=observe,
+        count_rescued=metrics.rescued.inc,
+    )
+    await engine.start()
+    app[ENGINE] = engine
+    yield
+    await engine.close()
+
+
+class _Performer:
+    """Carries out tasks with the context of their repository."""
+
+    def __init__(self, contexts: Contexts) -> None:
+        self._contexts = contexts
+
+    async def perform(self, task: Task) -> Sequence[Task]:
+        with structlog.contextvars.bound_contextvars(task=task.name, key=task.key, repo=task.repo.full_name):
+            return await tasks.perform(task, await self._contexts.of(task.repo))
+
+    async def give_up(self, task: Task) -> None:
+        with structlog.contextvars.bound_contextvars(task=task.name, key=task.key, repo=task.repo.full_name):
+            await tasks.apologize(task, await self._contexts.of(task.repo))
+
+
+def _webhook(app: web.Application) -> Webhook:
+    contexts, settings = app[CONTEXTS], app[SETTINGS]
+
+    def slim(event: str, delivery_id: str, payload: Mapping[str, Any]) -> Event | None:
+        if not contexts.connected:
+            raise NotReadyError
+        app_slug = contexts.gateway.app.slug
+        return events.slim(event, delivery_id, payload, app_slug=app_slug, app_id=settings.github_app_id)
+
+    return Webhook(settings.webhook_secrets, slim, app[ENGINE].accept, app[METRICS])
+
+
+async def _deliver(request: web.Request) -> web.Response:
+    return await _webhook(request.app).answer(request)
+
+
+async def _alive(request: web.Request) -> web.Response:
+    return await _health(request.app).alive(request)
+
+
+async def _ready(request: web.Request) -> web.Response:
+    return await _health(request.app).ready(request)
+
+
+async def _show_metrics(request: web.Request) -> web.Response:
+    return await _health(request.app).show_metrics(request)
+
+
+def _health(app: web.Application) -> Health:
+    contexts = app[CONTEXTS]
+
+    async def github() -> None:
+        if not contexts.connected:
+            raise NotReadyError
+
+    checks = {"database": app[DATABASE].ping, "engine": app[ENGINE].check, "github": github}
+    return Health(checks, app[ENGINE].depths, app[METRICS])

@@ -1,0 +1,110 @@
+"""`mlm serve`: the GitHub App, until SIGTERM or Ctrl-C. Settings come from the environment (docs/operating.md)."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from config.settings import Settings, SettingsError, load_settings, unknown_variables
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+#: Seconds that requests in flight get when the server stops; the engine's own grace comes after.
+REQUESTS_GRACE_S = 2.0
+
+
+class StartRefusedError(Exception):
+    """The service cannot start; the message says what to change."""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command."""
+    subparsers.add_parser("serve", help="run the GitHub App", description=__doc__)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until told to stop. 0: stopped cleanly, 2: a setting is wrong, which stderr says."""
+    del options  # there are none: all settings are in the environment
+    try:
+        settings = load_settings()
+    except SettingsError as error:
+        print(*error.lines, sep="\n", file=sys.stderr)
+        return 2
+    for name in unknown_variables(os.environ):
+        print(f"{name} is no setting of mlm and is ignored", file=sys.stderr)
+    from bot.log import configure_logging  # noqa: PLC0415 (a refused start is quick)
+
+    configure_logging(settings.log_format, secrets=_secrets(settings))
+    try:
+        asyncio.run(_serve(settings))
+    except StartRefusedError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+def _secrets(settings: Settings) -> list[str]:
+    found = [settings.github_private_key.get_secret_value(), *(one.decode() for one in settings.webhook_secrets)]
+    if settings.viewer_token is not None:
+        found.append(settings.viewer_token.get_secret_value())
+    return found
+
+
+async def _serve(settings: Settings) -> None:
+    import structlog  # noqa: PLC0415
+    from aiohttp import web  # noqa: PLC0415
+
+    from bot.app import build_app  # noqa: PLC0415
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    runner = web.AppRunner(build_app(settings), access_log=None, shutdown_timeout=REQUESTS_GRACE_S)
+    log = structlog.get_logger()
+    try:
+        await _start(runner, settings)
+        host, port = runner.addresses[0][:2]
+        log.info("serve.listening", url=f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        await stop.wait()
+        log.info("serve.stopping")
+    finally:
+        await runner.cleanup()
+    log.info("serve.stopped")
+
+
+async def _start(runner: web.AppRunner, settings: Settings) -> None:
+    """Start all parts and listen.
+
+    Raises:
+        StartRefusedError: something outside of us is not as the settings say.
+    """
+    from aiohttp import web  # noqa: PLC0415
+    from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
+
+    from bot.engine.adapter import ExecutorInUseError  # noqa: PLC0415
+    from handlers.context import RefusedError  # noqa: PLC0415
+
+    try:
+        await runner.setup()
+    except ExecutorInUseError as error:
+        raise StartRefusedError(f"MLM_EXECUTOR_ID: {error}") from None
+    except RefusedError as error:
+        raise StartRefusedError(
+            f"MLM_GITHUB_APP_ID, MLM_GITHUB_PRIVATE_KEY: {settings.github_api_url} does not accept them"
+            f" ({error.status}: {error.message})"
+        ) from None
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", None) or type(error).__name__).splitlines()[0]
+        raise StartRefusedError(f"MLM_DATABASE_URL: the database cannot be used ({reason})") from None
+    except OSError as error:
+        raise StartRefusedError(f"MLM_DATA_DIR: {error.strerror or error}") from None
+    try:
+        await web.TCPSite(runner, settings.host, settings.port).start()
+    except OSError as error:
+        raise StartRefusedError(f"MLM_HOST, MLM_PORT: cannot listen: {error.strerror or error}") from None

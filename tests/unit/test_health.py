@@ -1,0 +1,125 @@
+"""The addresses that operators and probes ask, and what the log never holds."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import json
+import logging
+from collections.abc import Iterator, Mapping
+
+import pytest
+import structlog
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from bot.log import configure_logging
+from bot.web.health import Health
+from bot.web.index import Index
+from bot.web.metrics import Metrics
+
+
+class Part:
+    """Works, fails or hangs."""
+
+    def __init__(self) -> None:
+        self.state = "works"
+
+    async def check(self) -> None:
+        if self.state == "hangs":
+            await asyncio.sleep(60)
+        if self.state == "fails":
+            raise ConnectionError("password=hunter2")
+
+    async def depths(self) -> Mapping[str, int]:
+        await self.check()
+        return {"ENQUEUED": 4}
+
+
+async def test_ready_says_what_is_wrong_and_no_details() -> None:
+    part, other = Part(), Part()
+    health = Health({"database": part.check, "engine": other.check}, part.depths, Metrics(), limit_s=0.2)
+    app = web.Application()
+    app.router.add_get("/readyz", health.ready)
+    app.router.add_get("/healthz", health.alive)
+    async with TestClient(TestServer(app)) as client:
+        async with client.get("/readyz") as answer:
+            assert (answer.status, await answer.json()) == (200, {"ready": True, "problems": {}})
+        part.state, other.state = "fails", "hangs"
+        async with client.get("/readyz") as answer:
+            problems = {"database": "ConnectionError", "engine": "no answer within 0 s"}
+            assert (answer.status, await answer.json()) == (503, {"ready": False, "problems": problems})
+        async with client.get("/healthz") as answer:
+            assert answer.status == 200
+
+
+async def test_metrics_are_there_even_without_the_engine() -> None:
+    part, metrics = Part(), Metrics()
+    metrics.deliveries.labels("workflow_job", "accepted").inc()
+    app = web.Application()
+    app.router.add_get("/metrics", Health({}, part.depths, metrics, limit_s=0.2).show_metrics)
+    async with TestClient(TestServer(app)) as client:
+        async with client.get("/metrics") as answer:
+            text = await answer.text()
+        assert 'mlm_deliveries_total{event="workflow_job",outcome="accepted"} 1.0' in text
+        assert 'mlm_queue_depth{state="enqueued"} 4.0' in text
+        part.state = "hangs"
+        async with client.get("/metrics") as answer:
+            text = await answer.text()
+        assert "mlm_deliveries_total" in text
+        assert "mlm_queue_depth{" not in text
+
+
+@pytest.mark.parametrize(
+    ("token", "headers", "status"),
+    [
+        (None, {}, 404),
+        ("the-viewers-token", {}, 401),
+        ("the-viewers-token", {"Authorization": "Bearer wrong"}, 401),
+        ("the-viewers-token", {"Authorization": "Basic !!!"}, 401),
+        ("the-viewers-token", {"Authorization": "Bearer the-viewers-token"}, 200),
+        ("the-viewers-token", {"Authorization": "Basic " + base64.b64encode(b"me:the-viewers-token").decode()}, 200),
+    ],
+)
+async def test_the_index_is_closed(token: str | None, headers: dict[str, str], status: int) -> None:
+    app = web.Application()
+    app.router.add_get("/", Index(token).show)
+    async with TestClient(TestServer(app)) as client, client.get("/", headers=headers) as answer:
+        assert answer.status == status
+
+
+@pytest.fixture
+def written() -> Iterator[io.StringIO]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    stream = io.StringIO()
+    configure_logging("json", secrets=["whsec-very-secret-value", "-----BEGIN X-----"], stream=stream)
+    yield stream
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+def test_a_log_line_is_json_without_secrets(written: io.StringIO) -> None:
+    secrets = [
+        "whsec-very-secret-value",
+        "ghs_123456_eyJhbGciOi.JIUzI1NiJ9.abcDEF-123",
+        "ghp_0123456789abcdef0123456789abcdef0123",
+        "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOjF9.c2lnbmF0dXJl",
+        "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
+    ]
+    log = structlog.get_logger()
+    log.info("a.line", nested={"deep": [f"x {secret} y" for secret in secrets]}, url="https://bot:pass1234@host/x")
+    try:
+        int(f"token {secrets[1]}")
+    except ValueError:
+        log.exception("an.error")
+    logging.getLogger("dbos").warning("library says %s", secrets[2])
+    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+    assert [line["event"] for line in lines[:2]] == ["a.line", "an.error"]
+    assert "ValueError" in lines[1]["exception"]
+    assert all("timestamp" in line and "level" in line for line in lines)
+    for secret in [*secrets, "pass1234"]:
+        assert secret not in written.getvalue()
+    assert "MIIE" not in written.getvalue()
