@@ -1,0 +1,53 @@
+"""Which frames of a stack are in the repository under test, and where."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+#: Installed code, the interpreter's own, and what has no file.
+_OUTSIDE = re.compile(
+    r"(?:site|dist)-packages/|/lib/python\d|^/usr/|^<|(?:^|/)\.?v?env/|^\.\./|/(?:mini)?conda\d?/|/tmp/torchinductor"
+)
+#: Top folders of Megatron-LM. A relative path that starts elsewhere may be a compiled module's (`zmq/backend/...`).
+_TOPS = frozenset({"megatron", "tests", "tools", "examples", "tasks", "scripts", "benchmarks", "src"})
+#: Scripts that stand at the root of the repository and are run by the launcher.
+_SCRIPT = re.compile(r"(?:pretrain|train|run|main|setup|conftest|model_provider|gpt_builders|mamba_builders)\w*\.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One line of a stack: the path as printed, the 1-based line, the function's name."""
+
+    path: str
+    line: int
+    function: str = ""
+
+
+def in_repository(path: str, root: str | None = None) -> str | None:
+    """Return the path relative to the root of the repository under test, None for a frame of anything else.
+
+    Args:
+        path: as printed in a traceback, absolute or relative to the root.
+        root: pytest's `rootdir`, if the log names it.
+    """
+    if _OUTSIDE.search(path):
+        return None
+    if root and path.startswith(root.rstrip("/") + "/"):
+        return path[len(root.rstrip("/")) + 1 :]
+    parts = path.split("/")
+    if not path.startswith("/"):
+        return path if parts[0] in _TOPS or (len(parts) == 1 and _SCRIPT.fullmatch(path)) else None
+    for place, part in enumerate(parts[:-1]):
+        if part in _TOPS and place:
+            return "/".join(parts[place:])
+    return parts[-1] if _SCRIPT.fullmatch(parts[-1]) else None
+
+
+def innermost(frames: list[Frame] | tuple[Frame, ...], root: str | None = None) -> Frame | None:
+    """Return the last of the frames (outermost first) that is in the repository, its path made relative."""
+    for frame in reversed(frames):
+        path = in_repository(frame.path, root)
+        if path is not None:
+            return Frame(path, frame.line, frame.function)
+    return None

@@ -1,0 +1,108 @@
+"""Crashes below Python: faulthandler's stacks, uncaught C++ exceptions, aborts of the C library."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from analyzers.parsers.frames import Frame
+from analyzers.reading.scan import Line
+
+#: faulthandler; when it crashes inside itself the words stand in the middle of a line.
+_FATAL = re.compile(r"Fatal Python error: (?P<what>[A-Za-z][^\n]*)")
+_THREAD = re.compile(r"^(?P<current>Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):")
+_FRAME = re.compile(r'^  File "(?P<path>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$')
+_TERMINATE = re.compile(
+    r"terminate called (?:after throwing an instance of '(?P<type>[^']+)'|without an active exception)"
+)
+_WHAT = re.compile(r"^\s*what\(\):\s+(?P<what>.*)$")
+_GLIBC = re.compile(
+    r"(?P<what>double free or corruption.*|free\(\): invalid (?:pointer|size|next size).*"
+    r"|corrupted (?:size|double-linked).*"
+    r"|malloc\(\): .*|munmap_chunk\(\): invalid pointer|\*\*\* stack smashing detected \*\*\*.*"
+    r"|realloc\(\): invalid .*|malloc_consolidate\(\): .*)"
+)
+
+#: faulthandler's words for a signal.
+_SIGNALS = {
+    "Segmentation fault": "SIGSEGV",
+    "Aborted": "SIGABRT",
+    "Bus error": "SIGBUS",
+    "Floating-point exception": "SIGFPE",
+    "Floating point exception": "SIGFPE",
+    "Illegal instruction": "SIGILL",
+}
+_NUMBERS = {
+    4: "SIGILL",
+    6: "SIGABRT",
+    7: "SIGBUS",
+    8: "SIGFPE",
+    9: "SIGKILL",
+    11: "SIGSEGV",
+    15: "SIGTERM",
+    2: "SIGINT",
+}
+
+
+def signal_name(exit_code: int) -> str | None:
+    """Return the name of the signal that ended a process, None if it exited by itself."""
+    return _NUMBERS.get(-exit_code, f"signal {-exit_code}") if exit_code < 0 else None
+
+
+@dataclass
+class Crash:
+    """One crash: the signal (or the C++ exception), what was printed, the Python frames outermost first."""
+
+    line: int
+    offset: int
+    signal: str
+    message: str
+    frames: list[Frame] = field(default_factory=list)
+    exception: str | None = None  # of C++, uncaught
+
+
+class NativeReader:
+    """Feed it the lines of one rank's stream in order."""
+
+    def __init__(self) -> None:
+        """Begin before any crash."""
+        self.crashes: list[Crash] = []
+        self._current = False  # inside the stack of the thread that crashed
+        self._terminated: Crash | None = None
+
+    def feed(self, line: Line) -> bool:
+        """Take one line; say whether it belongs to a crash."""
+        text = line.text
+        if fatal := _FATAL.search(text):
+            self._fatal(line, fatal["what"].strip())
+            return True
+        if terminate := _TERMINATE.search(text):
+            self._terminated = Crash(line.number, line.offset, "SIGABRT", text.strip(), exception=terminate["type"])
+            self.crashes.append(self._terminated)
+            return True
+        if self._terminated is not None and (what := _WHAT.match(text)):
+            self._terminated.message = f"{self._terminated.message}\n{what['what']}"
+            return True
+        if (glibc := _GLIBC.match(text)) is not None:
+            self.crashes.append(Crash(line.number, line.offset, "SIGABRT", glibc["what"]))
+            return True
+        return bool(self.crashes) and self._stack(text)
+
+    def _fatal(self, line: Line, what: str) -> None:
+        signal = next((name for words, name in _SIGNALS.items() if what.startswith(words)), "")
+        previous = self.crashes[-1] if self.crashes else None
+        if previous is not None and signal == previous.signal and line.number - previous.line < 100:
+            return  # faulthandler tells of the abort that was told already, or crashes inside itself
+        self.crashes.append(Crash(line.number, line.offset, signal or what, f"Fatal Python error: {what}"))
+        self._current = False
+
+    def _stack(self, text: str) -> bool:
+        if thread := _THREAD.match(text):
+            self._current = thread["current"] == "Current thread"
+            return True
+        frame = _FRAME.match(text)
+        if frame is None:
+            return False
+        if self._current:
+            self.crashes[-1].frames.insert(0, Frame(frame["path"], int(frame["line"]), frame["function"]))
+        return True

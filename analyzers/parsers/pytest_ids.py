@@ -1,0 +1,50 @@
+"""pytest's node ids and result words, as they stand in its lines."""
+
+from __future__ import annotations
+
+import re
+
+RESULTS = ("PASSED", "FAILED", "ERROR", "SKIPPED", "XFAIL", "XPASS")
+
+#: `path.py::Class::test`, without the parameters; the path may be absolute under `--rootdir`.
+_HEAD = re.compile(r"(?P<id>[\w./+@-]+\.py::[\w:.<>-]+)(?P<bracket>\[)?")
+#: A result stands at the end, or before "[ 10%]" or "(reason)". "ERROR:logger:..." is a log line glued to the id.
+_RESULT = re.compile(rf"\s*(?P<result>{'|'.join(RESULTS)})(?:\s*\[\s*\d+%\]|\s+\(.*\)|\s+- .*)?\s*$")
+_WORKER = re.compile(r"^\[gw\d+\](?: \[ *\d+%\])? (?P<result>[A-Z]+) (?P<id>\S+\.py::.+)$")
+
+
+def split_id(text: str) -> tuple[str, str] | None:
+    """Split a line that begins with a node id into the id and the rest; parameters may hold blanks and brackets."""
+    head = _HEAD.match(text)
+    if head is None:
+        return None
+    if not head["bracket"]:
+        return head["id"], text[head.end() :]
+    depth = 0
+    for place in range(head.end() - 1, len(text)):
+        depth += {"[": 1, "]": -1}.get(text[place], 0)
+        if depth == 0:
+            return text[: place + 1], text[place + 1 :]
+    return text.strip(), ""  # cut in the middle of the parameters
+
+
+def read_progress(text: str) -> tuple[str, str | None] | None:
+    """Read a progress line: (node id, result), the result None while the test runs; None for any other line."""
+    if worker := _WORKER.match(text):
+        return worker["id"].strip(), worker["result"] if worker["result"] in RESULTS else None
+    parts = split_id(text)
+    if parts is None or (parts[1] and not parts[1].startswith(" ")):
+        return None
+    result = _RESULT.match(parts[1])
+    return parts[0], result["result"] if result else None
+
+
+def read_bare_result(text: str) -> str | None:
+    """Read a line that holds only a result: what a test printed came between it and its id."""
+    result = _RESULT.match(text)
+    return result["result"] if result else None
+
+
+def section_name(node_id: str) -> str:
+    """Return the name that pytest's report gives to a test: `Class.test[param]`."""
+    return node_id.partition("::")[2].replace("::", ".", node_id.partition("[")[0].count("::"))

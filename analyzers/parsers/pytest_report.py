@@ -1,0 +1,199 @@
+"""pytest's output on one rank: which tests ran, how each ended, and the reports of those that failed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from analyzers.parsers.pytest_ids import read_bare_result, read_progress, section_name, split_id
+from analyzers.parsers.pytest_sections import Report, SectionReader
+from analyzers.reading.scan import Line
+
+_RULED = re.compile(r"^=+ (?P<title>\S.*?) =+$")
+_COUNTS = re.compile(r"(?P<n>\d+) (?P<what>passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?)")
+_CLOSING = re.compile(r"\b(?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|no tests ran)\b.* in [\d.]+ ?s")
+_TITLES = re.compile(
+    r"test session starts|FAILURES|ERRORS|PASSES|XPASSES|XFAILURES|warnings summary|short test summary|slowest |"
+    r"rerun test summary|tests coverage|coverage: "
+)
+_ROOT = re.compile(r"^rootdir: (?P<root>/[^,]*)")
+_CONFTEST = re.compile(r"^ImportError while loading conftest '(?P<path>[^']+)'")
+#: A report that a conftest hook prints at once, before the rank goes on (and hangs).
+_AT_ONCE = re.compile(
+    r"^(?:\[rank ?\d+\]:? )?(?P<result>FAILED|ERROR) (?P<id>\S+\.py::.+?)(?: \((?P<when>call|setup|teardown)\))$"
+)
+#: After the error lines of a report that stands alone only these still belong to it.
+_GOES_ON = re.compile(r"^(?:E(?: |$)|\s*$|[^\s:]+:\d+: )")
+_BAD = ("FAILED", "ERROR")
+
+
+@dataclass
+class Outcome:
+    """One test's result. `line` and `offset` are those of the result word; `result` is None while the test runs."""
+
+    node_id: str
+    line: int
+    offset: int
+    result: str | None = None
+
+
+@dataclass
+class Session:
+    """One run of pytest. `counts` is None until its closing line; `root` is its rootdir."""
+
+    line: int
+    root: str | None = None
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    reports: list[Report] = field(default_factory=list)
+    counts: dict[str, int] | None = None
+    reporting: bool = False  # a section or the closing line was seen: all tests have ended
+
+    @property
+    def finished(self) -> bool:
+        """Whether the closing line was printed."""
+        return self.counts is not None
+
+    @property
+    def passed(self) -> bool:
+        """Whether it finished and nothing failed."""
+        counts = self.counts
+        return counts is not None and not counts.get("failed") and not counts.get("error") and not self.bad
+
+    @property
+    def bad(self) -> list[Outcome]:
+        """The tests that failed or had an error, in the order they ended."""
+        return [outcome for outcome in self.outcomes.values() if outcome.result in _BAD]
+
+    @property
+    def running(self) -> Outcome | None:
+        """The test that began and never ended; None once the report began."""
+        last = next(reversed(self.outcomes.values()), None)
+        return last if last and last.result is None and not self.reporting else None
+
+
+class PytestReader:
+    """Feed it the lines of one rank's stream in order."""
+
+    def __init__(self) -> None:
+        """Begin before the first session."""
+        self.sessions: list[Session] = []
+        self._section: SectionReader | None = None
+        self._early = False  # the section stands alone: nothing but its own lines tells where it ends
+        self._title = ""
+        self._current: Outcome | None = None
+
+    def feed(self, line: Line) -> bool:
+        """Take one line; say whether it is pytest's own."""
+        text = line.text
+        if (ruled := _RULED.match(text)) is not None:
+            return self._ruled(line, ruled["title"])
+        if self._section is not None and self._early and self._section.ended and not _GOES_ON.match(text):
+            self._leave_section(line.number)
+        if self._section is not None:
+            self._section.feed(line)
+            return True
+        if self._title.startswith("short test summary"):
+            return self._summary(text)
+        if self._title in ("", "test session starts"):
+            return self._progress(line, text)
+        return bool(self._title)
+
+    def end(self) -> None:
+        """The log ends: settle what is open."""
+        if self._section is not None:
+            self._leave_section(0)
+        for session in self.sessions:
+            _give_ids(session)
+
+    def _leave_section(self, number: int) -> None:
+        if self._section is not None:
+            self._section.close()
+            self._session(number).reports.extend(self._section.reports)
+        self._section, self._early = None, False
+
+    def _session(self, line: int) -> Session:
+        if not self.sessions:
+            self.sessions.append(Session(line))
+        return self.sessions[-1]
+
+    def _ruled(self, line: Line, title: str) -> bool:
+        """A line between rules: one of pytest's own headers begins something, any other is somebody's decoration."""
+        closing = _CLOSING.search(title) is not None
+        if not closing and not _TITLES.match(title):
+            return self._section is not None
+        if title == "test session starts":
+            self.end()
+            self.sessions.append(Session(line.number))
+        elif self._section is not None:
+            self._leave_section(line.number)
+        session = self._session(line.number)
+        if title in ("FAILURES", "ERRORS"):
+            self._section, self._early = SectionReader(), False
+        if closing:
+            session.counts = {found["what"].removesuffix("s"): int(found["n"]) for found in _COUNTS.finditer(title)}
+            title = ""
+        session.reporting = session.reporting or title != "test session starts"
+        self._title, self._current = title, None
+        return True
+
+    def _progress(self, line: Line, text: str) -> bool:
+        if (root := _ROOT.match(text)) is not None:
+            self._session(line.number).root = root["root"].strip()
+            return True
+        if (found := read_progress(text)) is not None:
+            return self._note(line, *found)
+        if self._current is not None and (result := read_bare_result(text)) is not None:
+            self._current.result, self._current.line, self._current.offset = result, line.number, line.offset
+            self._current = None
+            return True
+        return self._early_report(line, text)
+
+    def _note(self, line: Line, node_id: str, result: str | None) -> bool:
+        outcomes = self._session(line.number).outcomes
+        known = outcomes.get(node_id)
+        worse = known is not None and result in _BAD and known.result not in _BAD
+        if known is None or worse or (known.result is None and result is not None):
+            outcomes[node_id] = Outcome(node_id, line.number, line.offset, result)
+        self._current = outcomes[node_id] if result is None else None
+        return True
+
+    def _early_report(self, line: Line, text: str) -> bool:
+        """A report outside of the sections: of a conftest that cannot be loaded, or of a hook that tells at once."""
+        if (conftest := _CONFTEST.match(text)) is not None:
+            self._section, self._early = SectionReader(), True
+            self._section.open(conftest["path"], line, when="conftest")
+            return True
+        if (told := _AT_ONCE.match(text)) is not None:
+            self._note(line, told["id"], told["result"])
+            self._section, self._early = SectionReader(), True
+            self._section.open(section_name(told["id"]), line, when=told["when"], node_id=told["id"])
+            return True
+        return False
+
+    def _summary(self, text: str) -> bool:
+        word, _, rest = text.partition(" ")
+        if word not in _BAD or (parts := split_id(rest)) is None:
+            return False
+        session = self.sessions[-1] if self.sessions else self._session(0)
+        known = session.outcomes.get(parts[0])
+        if known is None:
+            session.outcomes[parts[0]] = Outcome(parts[0], 0, 0, word)
+        elif known.result not in _BAD:
+            known.result = word
+        return True
+
+
+def _give_ids(session: Session) -> None:
+    """Find the node id of each report: by its title among the tests that failed, then among all."""
+    by_title: dict[str, list[Outcome]] = {}
+    taken: set[str] = set()
+    for outcome in session.outcomes.values():
+        by_title.setdefault(section_name(outcome.node_id), []).append(outcome)
+    for report in session.reports:
+        if report.node_id is None:
+            matches = by_title.get(report.title, [])
+            bad = [outcome for outcome in matches if outcome.result in _BAD]
+            fresh = [outcome for outcome in bad if outcome.node_id not in taken]
+            chosen = (fresh or bad or matches)[:1]
+            report.node_id = chosen[0].node_id if chosen else None
+            taken.update(outcome.node_id for outcome in chosen)

@@ -1,0 +1,150 @@
+"""The FAILURES and ERRORS sections of pytest's report: per test, the exception that counts and where it was raised."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from analyzers.parsers.frames import Frame
+from analyzers.parsers.tracebacks import Link, Trace, TracebackReader, primary
+from analyzers.reading.scan import Line
+
+_TITLE = re.compile(r"^_+ (?P<title>\S.*?) _+$")
+_PLACE = re.compile(r"^(?P<path>[^\s:]+(?:\.py|>|\.pyx)):(?P<line>\d+): ?(?P<what>.*)$")
+_ERROR = re.compile(r"^E(?: {1,}(?P<text>.*))?$")
+_CAPTURED = re.compile(r"^-{3,} ?(?:Captured|live log)")
+_WHEN = re.compile(r"^ERROR (?:at (?P<when>setup|teardown) of |(?P<collecting>collecting ))(?P<name>.*)$")
+_TYPE = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*)|:?$)")
+_IN = re.compile(r"^in (?P<function>.+)$")
+#: A report's lines beyond this add nothing to the message.
+_MESSAGE_LINES = 12
+
+
+@dataclass
+class Report:
+    """One test's (or file's) part of the report. `when` is call, setup, teardown or collecting."""
+
+    title: str
+    when: str
+    line: int
+    chain: list[Trace] = field(default_factory=list)
+    node_id: str | None = None
+
+    def primary(self, root: str | None) -> Trace | None:
+        """Return the exception that counts, None if the report was cut off before it."""
+        ended = [trace for trace in self.chain if trace.type or trace.message]
+        return primary(ended, root) if ended else None
+
+
+class SectionReader:
+    """Reads the lines between a section's header and the next one."""
+
+    def __init__(self) -> None:
+        """Begin before the first report."""
+        self.reports: list[Report] = []
+        self._muted = False  # inside captured output
+        self._trace: Trace | None = None
+        self._lines: list[str] = []
+        self._quoted: TracebackReader | None = None
+        self._link = Link.NONE
+        self._done = False  # the exception at hand has got its closing place
+
+    @property
+    def ended(self) -> bool:
+        """Whether the report at hand has its error lines."""
+        chain = self.reports[-1].chain if self.reports else []
+        return bool(chain) or (self._trace is not None and bool(self._trace.at_line))
+
+    def open(self, title: str, line: Line, *, when: str = "call", node_id: str | None = None) -> None:
+        """Begin the report of a test."""
+        self.close()
+        self.reports.append(Report(title, when, line.number, node_id=node_id))
+        self._muted = False
+
+    def feed(self, line: Line) -> None:
+        """Take one line of the section."""
+        text = line.text
+        if (title := _TITLE.match(text)) and not text.startswith("_ _"):
+            when = _WHEN.match(title["title"])
+            if when is None:
+                self.open(title["title"], line)
+            else:
+                self.open(when["name"], line, when="collecting" if when["collecting"] else when["when"])
+        elif _CAPTURED.match(text):
+            self.close()
+            self._muted = True
+        elif self.reports and not self._muted:
+            self._read(line, text)
+
+    def close(self) -> None:
+        """End the exception at hand."""
+        trace, self._trace = self._trace, None
+        if trace is not None and self.reports:
+            self._settle(trace)
+        self._link, self._done = Link.NONE, False
+
+    def _read(self, line: Line, text: str) -> None:
+        if text.startswith(("During handling of the above", "The above exception was the direct")):
+            link = Link.CONTEXT if text.startswith("During") else Link.CAUSE
+            self.close()
+            self._link = link
+        elif error := _ERROR.match(text):
+            self._add_error(line, error["text"] or "")
+        elif place := _PLACE.match(text):
+            self._add_place(line, place)
+
+    def _at_hand(self, line: Line) -> Trace:
+        if self._trace is None:
+            self._trace = Trace(line.number, end=line.number, offset=line.offset, link=self._link)
+            self._lines, self._quoted, self._done = [], None, False
+        return self._trace
+
+    def _add_error(self, line: Line, text: str) -> None:
+        trace = self._at_hand(line)
+        if not trace.at_line:
+            trace.at_line, trace.offset = line.number, line.offset
+        trace.end = line.number
+        if "Traceback (most recent call last):" in text and self._quoted is None:
+            self._quoted = TracebackReader()
+        if self._quoted is not None:
+            self._quoted.feed(Line(line.number, line.offset, text))
+        if len(self._lines) < _MESSAGE_LINES:
+            self._lines.append(text)
+
+    def _add_place(self, line: Line, place: re.Match[str]) -> None:
+        trace = self._at_hand(line)
+        inner = _IN.match(place["what"])
+        if trace.at_line and (inner or not place["what"]):
+            self.close()  # a frame after the error lines is the next exception's
+            trace = self._at_hand(line)
+        trace.frames.append(Frame(place["path"], int(place["line"]), inner["function"] if inner else ""))
+        if trace.at_line and place["what"]:
+            trace.type = place["what"].strip()
+            self.close()
+
+    def _settle(self, trace: Trace) -> None:
+        """Give an exception its type and message, and hand it to the report; what it quotes comes behind it."""
+        first = self._lines[0] if self._lines else ""
+        named = _TYPE.match(first)
+        if named and _names_type(named["type"], trace.type):
+            trace.type = named["type"]
+            rest = [named["message"] or "", *self._lines[1:]]
+        else:
+            rest = self._lines
+            trace.type = trace.type or ("AssertionError" if first.startswith("assert ") else "")
+        trace.message = "\n".join(rest).strip()
+        if not trace.at_line:
+            return  # frames without an error: cut off, or a place in the middle of the code shown
+        chain = self.reports[-1].chain
+        chain.append(trace)
+        if self._quoted is not None:
+            for quoted in (quoted for quotes in self._quoted.chains for quoted in quotes if quoted.type):
+                quoted.link = Link.QUOTED
+                chain.append(quoted)
+
+
+def _names_type(word: str, closing: str) -> bool:
+    """Whether the first word of the error lines is the exception's class, given the class in the closing place."""
+    if closing:
+        return word.rpartition(".")[2] == closing.rpartition(".")[2]
+    return "." in word or word[:1].isupper()

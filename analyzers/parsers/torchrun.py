@@ -1,0 +1,104 @@
+"""What the launcher says: which process failed with which exit code, which were ended, and which process was which rank.
+
+torchrun prints one line at once and a summary at its end, which is missing when it was killed itself; ft_launcher prints
+a ProcessFailure. torch 2.11 to 2.13: torch/distributed/elastic/multiprocessing/{api.py,errors/__init__.py}.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from analyzers.parsers.job_report import ProcessExit
+from analyzers.reading.scan import Line
+
+_FAILED = re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\) of binary")
+_CLOSING = re.compile(r"Sending process (?P<pid>\d+) closing signal (?P<signal>SIG\w+)")
+_PROCESS_FAILURE = re.compile(r"ProcessFailure\(local_rank=(?P<rank>\d+), pid=(?P<pid>\d+), exitcode=(?P<code>-?\d+)")
+_FIELD = re.compile(r"^\s*(?P<key>time|host|rank|exitcode)\s*: (?P<value>.*)$")
+_ENTRY = re.compile(r"^\s*\[\d+\]:")
+_ROOT_CAUSE = re.compile(r"^\s*Root Cause \(first observed failure\)")
+_PAIR = re.compile(r"(?P<value>-?\d+) \((?:local_rank|pid): (?P<inner>\d+)\)")
+
+
+@dataclass
+class LauncherReport:
+    """The exits that the launcher tells, by global rank if it names one, and the processes that it ended itself."""
+
+    exits: tuple[ProcessExit, ...] = ()
+    early: tuple[ProcessExit, ...] = ()  # of the line printed at once: local ranks
+    rank_of_pid: dict[int, int] | None = None
+    ended_pids: tuple[int, ...] = ()
+
+    @property
+    def failures(self) -> tuple[ProcessExit, ...]:
+        """The summary's exits, or the early line's where there is no summary."""
+        return self.exits or self.early
+
+
+class LauncherReader:
+    """Feed it the launcher's lines in order."""
+
+    def __init__(self) -> None:
+        """Begin before any summary."""
+        self._exits: list[ProcessExit] = []
+        self._early: list[ProcessExit] = []
+        self._pids: dict[int, int] = {}
+        self._ended: list[int] = []
+        self._fields: dict[str, str] = {}
+        self._line = 0
+        self._root = False
+
+    def feed(self, line: Line) -> bool:
+        """Take one line; say whether it is the launcher's."""
+        text = line.text
+        if failed := _FAILED.search(text) or _PROCESS_FAILURE.search(text):
+            rank, code, pid = int(failed["rank"]), int(failed["code"]), int(failed["pid"])
+            self._early.append(ProcessExit(rank, code, None, root_cause=True, line=line.number))
+            self._pids.setdefault(pid, rank)
+            return True
+        if closing := _CLOSING.search(text):
+            self._ended.append(int(closing["pid"]))
+            return True
+        if _ROOT_CAUSE.match(text):
+            self._settle()
+            self._root = True
+            return True
+        if _ENTRY.match(text):
+            self._settle()
+            return True
+        if found := _FIELD.match(text):
+            self._fields.setdefault(found["key"], found["value"])
+            self._line = line.number if found["key"] == "exitcode" else self._line
+            return True
+        return False
+
+    def report(self) -> LauncherReport:
+        """Settle what is open and return everything."""
+        self._settle()
+        return LauncherReport(tuple(self._exits), tuple(self._early), dict(self._pids), tuple(self._ended))
+
+    def _settle(self) -> None:
+        fields, self._fields = self._fields, {}
+        rank, code = _PAIR.match(fields.get("rank", "")), _PAIR.match(fields.get("exitcode", ""))
+        if rank is None or code is None:
+            return
+        self._pids[int(code["inner"])] = int(rank["value"])
+        self._exits.append(
+            ProcessExit(
+                int(rank["value"]),
+                int(code["value"]),
+                _time(fields.get("time", "")),
+                root_cause=self._root,
+                line=self._line,
+                host=fields.get("host"),
+            )
+        )
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        return datetime.strptime(text.strip(), "%Y-%m-%d_%H:%M:%S").replace(tzinfo=UTC)
+    except ValueError:
+        return None

@@ -1,0 +1,174 @@
+"""Python tracebacks as the interpreter prints them: chains, groups, and those quoted inside another one's message.
+
+Fed with the lines of ONE rank: the lines of other ranks between them are taken out before.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from analyzers.parsers.frames import Frame, innermost
+from analyzers.reading.scan import Line
+
+_HEADER = re.compile(r"^(?P<before>.*?)(?P<what>Original |Exception Group )?Traceback \(most recent call last\):")
+_FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
+#: The line that ends a traceback: a dotted name, then ": message" or nothing. Log levels look alike but shout.
+_FINAL = re.compile(r"^(?P<type>[A-Za-z_][\w.]*(?:\[\w+\])?)(?:: ?(?P<message>.*))?$")
+_SHOUTS = re.compile(r"^[A-Z]+$")
+#: The bars that draw an ExceptionGroup's tree, and pytest's mark before a crash of its own.
+_TREE = re.compile(r"^(?:INTERNALERROR> |(?:\s*[|+])+(?:-\+-+ \d+ -+| )?)")
+_CAUSE = "The above exception was the direct cause"
+_CONTEXT = "During handling of the above exception"
+#: Lines that may follow the last one and belong to the message: NCCL and gloo write several.
+_MESSAGE_LINES = 6
+#: Foreign lines in the middle of a traceback (another thread's warning) that are passed over before giving up.
+_PATIENCE = 12
+
+#: A look-up that misses is the normal way into fallback code; the error of the fallback is the one to tell.
+LOOKUP_MISSES = frozenset(
+    {"KeyError", "AttributeError", "IndexError", "StopIteration", "ImportError", "ModuleNotFoundError", "Empty"}
+    | {"FileNotFoundError", "LookupError", "PackageNotFoundError"}
+)
+
+
+class Link(StrEnum):
+    """How an exception hangs together with the one printed before it."""
+
+    NONE = ""
+    CAUSE = "cause"  # raise ... from
+    CONTEXT = "context"  # raised while the other was handled
+    QUOTED = "quoted"  # "Original Traceback": printed later, happened earlier
+    MEMBER = "member"  # of the ExceptionGroup printed before
+
+
+@dataclass
+class Trace:
+    """One exception with its stack, outermost frame first; `start`, `end`, `at_line` (of its text) are line numbers."""
+
+    start: int
+    frames: list[Frame] = field(default_factory=list)
+    type: str = ""
+    message: str = ""
+    at_line: int = 0
+    end: int = 0
+    offset: int = 0
+    link: Link = Link.NONE
+    indent: int = 0
+
+    @property
+    def text(self) -> str:
+        """The exception as one text, the way its last line has it."""
+        return f"{self.type}: {self.message}" if self.message else self.type
+
+    @property
+    def short_type(self) -> str:
+        """The class without its module."""
+        return self.type.rpartition(".")[2]
+
+
+class TracebackReader:
+    """Collects the chains of one rank's stream. Feed it the lines in order; `chains` grows as they end."""
+
+    def __init__(self) -> None:
+        """Begin outside of any traceback."""
+        self.chains: list[list[Trace]] = []
+        self._open: Trace | None = None
+        self._tail: Trace | None = None  # ended; its message may go on
+        self._link = Link.NONE
+        self._skipped = 0
+        self._previous = 0  # line number
+
+    def feed(self, line: Line) -> bool:
+        """Take one line; say whether it belongs to a traceback."""
+        text = _TREE.sub("", line.text)
+        if line.number - self._previous > 1 + _PATIENCE and self._open:
+            self._open = None
+        self._previous = line.number
+        if header := _HEADER.match(text):
+            self._begin(line, header)
+            return True
+        if text.startswith((_CAUSE, _CONTEXT)):
+            self._link = Link.CAUSE if text.startswith(_CAUSE) else Link.CONTEXT
+            self._open = self._tail = None
+            return True
+        if self._open is not None:
+            return self._go_on(self._open, line, text)
+        return self._tail is not None and self._continue_message(self._tail, line, text)
+
+    def _begin(self, line: Line, header: re.Match[str]) -> None:
+        """Open a new traceback; one that was open and never ended is kept as it is."""
+        before = header["before"]
+        quoted = header["what"] == "Original " or "(RANK" in line.text
+        grouped = line.text != header.string and self.chains and "ExceptionGroup" in self.chains[-1][-1].type
+        link = Link.QUOTED if quoted else Link.MEMBER if grouped or self._in_group() else self._link
+        self._link = Link.NONE
+        trace = Trace(line.number, end=line.number, offset=line.offset, link=link)
+        trace.indent = len(before) - len(before.lstrip()) if not before.strip() else 0
+        if link is not Link.NONE and self.chains:
+            self.chains[-1].append(trace)
+        else:
+            self.chains.append([trace])
+        self._open, self._tail, self._skipped = trace, None, 0
+
+    def _in_group(self) -> bool:
+        return bool(self.chains) and self.chains[-1][-1].link is Link.MEMBER and self._previous - self._ended() <= 2
+
+    def _ended(self) -> int:
+        return self.chains[-1][-1].end if self.chains else 0
+
+    def _go_on(self, trace: Trace, line: Line, text: str) -> bool:
+        if frame := _FRAME.match(text):
+            trace.frames.append(Frame(frame["path"], int(frame["line"]), frame["function"] or ""))
+            trace.end = line.number
+            return True
+        body = text[trace.indent :] if not text[: trace.indent].strip() else text
+        if body[:1] in (" ", "\t") or not body:
+            trace.end = line.number if body.strip() else trace.end
+            return True
+        final = _FINAL.match(body)
+        if final is not None and not _SHOUTS.match(final["type"]) and (trace.frames or final["message"]):
+            trace.type, trace.message = final["type"], (final["message"] or "").strip()
+            trace.at_line = trace.end = line.number
+            trace.offset = line.offset
+            self._open, self._tail, self._skipped = None, trace, 0
+            return True
+        self._skipped += 1
+        if self._skipped > _PATIENCE:
+            self._open = None
+        return False
+
+    def _continue_message(self, trace: Trace, line: Line, text: str) -> bool:
+        if (
+            not text.strip()
+            or line.number - trace.at_line > _MESSAGE_LINES
+            or line.number - trace.end > 1
+            or text.startswith(("[", "INFO", "WARNING", "ERROR", "DEBUG", "wandb", "srun"))
+        ):
+            self._tail = None
+            return False
+        trace.message = f"{trace.message}\n{text.strip()}"
+        trace.end = line.number
+        return True
+
+
+def primary(chain: list[Trace], root: str | None = None) -> Trace:
+    """Return the exception of a chain that counts: where the trouble began, in the repository's own code.
+
+    An exception without a frame of the repository is a library's inner business; a look-up that missed is the normal
+    way into code that then fails; a quoted traceback happened before the one that quotes it; of a group, the first.
+    """
+    quoted = [trace for trace in chain if trace.link is Link.QUOTED and trace.type]
+    if quoted:
+        return quoted[-1]
+    members = [trace for trace in chain if trace.link is Link.MEMBER and trace.type]
+    if members:
+        return members[0]
+    ended = [trace for trace in chain if trace.type] or chain
+    for place, trace in enumerate(ended):
+        last = place + 1 == len(ended)
+        handled = not last and ended[place + 1].link is Link.CONTEXT and trace.short_type in LOOKUP_MISSES
+        if last or (not handled and innermost(trace.frames, root) is not None):
+            return trace
+    return ended[-1]

@@ -1,0 +1,83 @@
+"""From the path of a log inside the artifact to what it is: which test, which start, which rank, which stream.
+
+Unit jobs upload `<repeat>/<run id>/attempt_<k>/<rank>/{stdout,stderr}.log`; functional ones the same under `logs/` or
+under the name of the test, several tests in one artifact; srun and nemo-run weave all ranks into one file.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What a log holds."""
+
+    RANK = "rank"  # one stream of one process
+    LAUNCHER = "launcher"  # torchrun's own output, often with dmesg or nvidia-smi behind it
+    NCCL = "nccl"  # NCCL_DEBUG_FILE: all ranks of a node
+    WOVEN = "woven"  # the output of several ranks, and of the launcher, in one file
+
+
+@dataclass(frozen=True, order=True)
+class RunKey:
+    """One start of the workers. `folder` is the launcher's random name, "" if there is none; the rest counts from 0."""
+
+    test: str
+    repeat: int
+    folder: str
+    attempt: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """A log's place. `local_rank` is the rank in its path: global only where one node ran (see `[rankN]:` prefixes)."""
+
+    name: str
+    kind: Kind
+    run: RunKey
+    local_rank: int | None = None
+    stream: str = ""
+
+
+_ATTEMPT = re.compile(r"attempt_(\d{1,4})")
+_NUMBER = re.compile(r"\d{1,6}")
+_TEXT = re.compile(r"\.(?:log|out|err|txt|stdout|stderr)(?:\.\d+)?$")
+#: Folders that hold no logs of the workers.
+_FOREIGN = frozenset({"tensorboard", "wandb", "checkpoints", "coverage"})
+
+
+def place(name: str) -> Place | None:
+    """Say what the file at `name` is; None for what is not a log (events, goldens, markers, hidden folders)."""
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if not parts or any(part.startswith(".") or part in _FOREIGN for part in parts):
+        return None
+    last = parts[-1]
+    if not _TEXT.search(last) or "tfevents" in last:
+        return None
+    if last.startswith("nccl_debug"):
+        return Place(name, Kind.NCCL, _run_key(parts[:-1]))
+    if last.startswith(("launcher", "torchrun")):
+        return Place(name, Kind.LAUNCHER, _run_key(parts[:-1]))
+    if len(parts) >= 2 and _NUMBER.fullmatch(parts[-2]) and _is_stream(last):
+        stream = "stderr" if "err" in last else "stdout"
+        return Place(name, Kind.RANK, _run_key(parts[:-2]), int(parts[-2]), stream)
+    return Place(name, Kind.WOVEN, _run_key(parts[:-1]), stream="stderr" if last.endswith(".err") else "stdout")
+
+
+def _is_stream(last: str) -> bool:
+    return last.startswith(("stdout", "stderr", "out", "err")) or "rank" in last
+
+
+def _run_key(folders: list[str]) -> RunKey:
+    rest = list(folders)
+    attempt = folder = ""
+    if rest and (found := _ATTEMPT.fullmatch(rest[-1])):
+        attempt = found[1]
+        rest.pop()
+    if len(rest) >= 2 and not _NUMBER.fullmatch(rest[-1]) and _NUMBER.fullmatch(rest[-2]):
+        folder = rest.pop()
+    repeat = rest.pop() if rest and _NUMBER.fullmatch(rest[-1]) else "0"
+    test = "/".join(part for part in rest if part != "logs")
+    return RunKey(test, int(repeat), folder, int(attempt or 0))
