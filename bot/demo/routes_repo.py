@@ -1,0 +1,76 @@
+"""Endpoints of a repository: itself, its refs, commits and files, who may do what."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from bot.demo.endpoint import Answer, Call, Endpoint
+from bot.demo.errors import NOT_FOUND, ApiError
+from bot.demo.shapes_pull import pull_simple_json
+from bot.demo.shapes_repo import content_json, full_repo_json, git_commit_json, permission_json, ref_json
+from bot.demo.state import Role
+
+
+async def get_repo(call: Call) -> Answer:
+    return Answer(full_repo_json(call.state, call.repo))
+
+
+async def get_ref(call: Call) -> Answer:
+    branch = call.request.match_info["branch"]
+    sha = call.repo.branches.get(branch)
+    if sha is None:
+        raise ApiError(404, NOT_FOUND)
+    return Answer(ref_json(call.state, call.repo, branch, sha))
+
+
+async def get_commit(call: Call) -> Answer:
+    commit = call.repo.commits.get(call.request.match_info["sha"])
+    if commit is None:
+        raise ApiError(404, NOT_FOUND)
+    return Answer(git_commit_json(call.state, call.repo, commit))
+
+
+async def list_commit_pulls(call: Call) -> Answer:
+    """Knows only pull requests whose head branch lives in this repository (domain 2.6)."""
+    sha = call.request.match_info["sha"]
+    if sha not in call.repo.commits:
+        raise ApiError(422, f"No commit found for SHA: {sha}")
+    found = [pull for pull in call.repo.pulls.values() if pull.head_sha == sha and not pull.fork]
+    return Answer(items=[pull_simple_json(call.state, call.repo, pull) for pull in found])
+
+
+async def get_permission(call: Call) -> Answer:
+    login = call.request.match_info["user"]
+    user = call.state.users.get(login)
+    if user is None:
+        raise ApiError(404, f"{login} is not a user")
+    # Everybody may read a public repository, so an outsider gets "read", not 404 (domain 2.6).
+    outsider: Role = "none" if call.repo.private else "read"
+    return Answer(permission_json(call.state, user, call.repo.roles.get(login, outsider)))
+
+
+async def get_content(call: Call) -> Answer:
+    path = call.request.match_info["path"]
+    ref = call.query("ref")
+    if ref not in {None, call.repo.default_branch, f"refs/heads/{call.repo.default_branch}"}:
+        raise ApiError(404, f"No commit found for the ref {ref}")
+    data = call.repo.files.get(path)
+    if data is None:
+        raise ApiError(404, NOT_FOUND)
+    return Answer(content_json(call.state, call.repo, path, data))
+
+
+async def no_such_endpoint(_: web.Request) -> web.Response:
+    """GitHub answers JSON for paths that it does not know, too."""
+    return web.json_response({"message": NOT_FOUND, "documentation_url": "https://docs.github.com/rest"}, status=404)
+
+
+_REPO = "/repos/{owner}/{repo}"
+ENDPOINTS = (
+    Endpoint("GET", _REPO, get_repo, ("metadata:read",)),
+    Endpoint("GET", _REPO + "/git/ref/heads/{branch:.+}", get_ref, ("contents:read",)),
+    Endpoint("GET", _REPO + "/git/commits/{sha}", get_commit, ("contents:read",)),
+    Endpoint("GET", _REPO + "/commits/{sha}/pulls", list_commit_pulls, ("pull_requests:read", "contents:read")),
+    Endpoint("GET", _REPO + "/collaborators/{user}/permission", get_permission, ("metadata:read",)),
+    Endpoint("GET", _REPO + "/contents/{path:.+}", get_content, ("contents:read",)),
+)
