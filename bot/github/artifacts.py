@@ -86,10 +86,9 @@ class RepoFiles:
     async def _fetch(self, name: str, wanted: Wanted, missing: dict[int, str]) -> Fetched:
         """Download once; a final failure becomes words, anything that may pass is raised (the work is queued again)."""
         nothing = Fetched(name=name, path=None)
-        if await asyncio.to_thread(mark_used, wanted.path):
-            return replace(nothing, path=str(wanted.path))
         try:
-            await self._desk.downloader.fetch(wanted)
+            if not await asyncio.to_thread(mark_used, wanted.path):
+                await self._desk.downloader.fetch(wanted)
         except RefusedError as exc:
             why = missing.get(exc.status, f"was refused by GitHub: {exc.message}")
         except DownloadError as exc:

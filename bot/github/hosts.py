@@ -49,9 +49,9 @@ class DownloadHosts:
 class PublicResolver(AbstractResolver):
     """Resolves names, but public storage never to a private address: no poisoned name opens the inner network."""
 
-    def __init__(self, hosts: DownloadHosts) -> None:
+    def __init__(self, hosts: DownloadHosts, inner: AbstractResolver | None = None) -> None:
         self._hosts = hosts
-        self._inner = ThreadedResolver()
+        self._inner = inner or ThreadedResolver()
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET

@@ -155,6 +155,18 @@ async def double() -> AsyncIterator[Double]:
 
 
 @asynccontextmanager
+async def storage_double() -> AsyncIterator[Double]:
+    """Run a storage that knows nobody, on a port of its own."""
+    storage = Double()
+    runner, storage.url = await _serve(storage.handle)
+    try:
+        yield storage
+    finally:
+        await runner.cleanup()
+    assert storage.unexpected == []
+
+
+@asynccontextmanager
 async def gateway(github: Double, data_dir: Path, *, prefix: str = "", **limits: Any) -> AsyncIterator[Gateway]:
     quick: dict[str, Any] = {"write_pause_s": 0.0, "retry_pause_s": 0.01, "log_pause_s": 0.01}
     connection = Connection(github.url + prefix, APP_ID, PEM, (SECRET,))
