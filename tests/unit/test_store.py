@@ -1,0 +1,201 @@
+"""Our memory, on SQLite and on a real PostgreSQL."""
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import create_engine, text
+
+from analyzers.model import Category, Confidence, Diagnosis, Evidence, Read
+from analyzers.model import Skipped as NotRead
+from bot.store.findings import from_text, to_text
+from bot.store.store import Database
+from bot.store.tables import SchemaError
+from handlers.context import JobFinding, Store
+
+HEAD = "a" * 40
+DIAGNOSIS = Diagnosis(
+    passed=False,
+    category=Category.CUDA_OOM,
+    retryable=False,
+    confidence=Confidence.HIGH,
+    summary="rank 5 ran out of memory\x00 – \N{FIRE}",
+    culprit_ranks=(5,),
+    evidence=Evidence("1/a/stderr.log", 12, ("one", "two")),
+    read=Read(2, 300, (NotRead("x", "too large"),)),
+)
+
+
+def finding(*, job: str = "unit", run: int = 1, attempt: int = 1, pull: int = 42, head: str = HEAD) -> JobFinding:
+    return JobFinding(
+        pull=pull,
+        head_sha=head,
+        run_id=run,
+        run_name="CI",
+        run_url="https://github.example/1",
+        attempt=attempt,
+        job_id=9,
+        job_name=job,
+        job_url="",
+        diagnosis=DIAGNOSIS,
+        notes=("a note",),
+    )
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time = datetime(2026, 12, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        self.time += timedelta(seconds=1)
+        return self.time
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """Start a PostgreSQL of our own on loopback. It refuses to run as root, then it gets its own account."""
+    if shutil.which("initdb") is None:
+        pytest.skip("no PostgreSQL server programs (initdb, pg_ctl) on PATH: the store is tested on SQLite only")
+    account = "postgres" if os.geteuid() == 0 else None
+    folder = Path(tempfile.mkdtemp(prefix="mlm-pg-"))
+    if account:
+        shutil.chown(folder, account)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def call(*words: str) -> None:
+        subprocess.run(words, check=True, user=account, cwd=folder, stdout=subprocess.DEVNULL)
+
+    data = str(folder / "data")
+    options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+    call("initdb", "-D", data, "-U", "mlm", "-A", "trust", "--no-sync")
+    call("pg_ctl", "-D", data, "-w", "-o", options, "-l", str(folder / "log"), "start")
+    try:
+        yield f"postgresql://mlm@127.0.0.1:{port}/postgres"
+    finally:
+        call("pg_ctl", "-D", data, "-m", "immediate", "stop")
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/mlm.db"
+    shared: str = request.getfixturevalue("postgres_url")
+    engine = create_engine(shared.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE IF EXISTS mlm_schema, mlm_memory, mlm_finding"))
+    engine.dispose()
+    return shared
+
+
+@pytest.fixture
+async def database(url: str) -> AsyncIterator[Database]:
+    opened = await Database.open(url, clock=Clock())
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def store(database: Database) -> Store:
+    return database.for_repo(99)
+
+
+async def test_once_keeps_the_first_of_many_at_once(database: Database, url: str) -> None:
+    other = await Database.open(url, clock=Clock())  # another process would see the same
+    stores = [base.for_repo(99) for base in (database, other)]
+    got = await asyncio.gather(*(stores[number % 2].once("k", {"number": number}) for number in range(20)))
+    assert len({json.dumps(value) for value in got}) == 1
+    assert await database.for_repo(99).recall("k") == got[0]
+    await other.close()
+
+
+async def test_remember_recall_forget(store: Store) -> None:
+    assert await store.recall("k") is None
+    await store.remember("k", {"a": [1, None, "ä\x00"]})
+    await store.remember("k", {"b": 2.5})
+    assert await store.recall("k") == {"b": 2.5}
+    await store.forget("k")
+    await store.forget("k")
+    assert await store.recall("k") is None
+    assert await store.once("k", {"c": 3}) == {"c": 3}
+
+
+async def test_a_repository_cannot_see_another(database: Database) -> None:
+    ours, theirs = database.for_repo(1), database.for_repo(2)
+    await ours.remember("k", {"ours": True})
+    await ours.save_finding(finding())
+    await theirs.forget("k")
+    assert await theirs.recall("k") is None
+    assert await theirs.findings(pull=42, head_sha=HEAD) == ()
+    assert await theirs.once("k", {"theirs": True}) == {"theirs": True}
+    assert await ours.recall("k") == {"ours": True}
+
+
+async def test_findings_come_back_exactly_oldest_first(store: Store) -> None:
+    kept = [finding(job="b"), finding(job="a"), finding(job="a", attempt=2), finding(job="a", run=2**40)]
+    for one in (*kept, finding(pull=43), finding(job="b", run=7, head="b" * 40)):
+        await store.save_finding(one)
+    assert list(await store.findings(pull=42, head_sha=HEAD)) == kept
+
+
+async def test_a_newer_finding_replaces_the_older_one_in_its_place(store: Store) -> None:
+    for job in ("a", "b"):
+        await store.save_finding(finding(job=job))
+    newer = JobFinding(**{**vars(finding(job="a")), "job_id": 10, "notes": ()})
+    await store.save_finding(newer)
+    assert list(await store.findings(pull=42, head_sha=HEAD)) == [newer, finding(job="b")]
+
+
+async def test_memory_outlives_the_process(url: str) -> None:
+    for expected in (None, {"a": 1}):
+        opened = await Database.open(url, clock=Clock())
+        assert await opened.for_repo(1).recall("k") == expected
+        await opened.for_repo(1).remember("k", {"a": 1})
+        await opened.ping()
+        await opened.close()
+
+
+async def test_several_may_start_at_once(url: str) -> None:
+    opened = await asyncio.gather(*(Database.open(url, clock=Clock()) for _ in range(4)))
+    versions = await opened[0].work(lambda connection: connection.execute(text("SELECT version FROM mlm_schema")).all())
+    assert list(versions) == [(1,)]
+    await asyncio.gather(*(one.close() for one in opened))
+
+
+async def test_a_database_of_a_newer_release_is_left_alone(url: str) -> None:
+    opened = await Database.open(url, clock=Clock())
+    await opened.work(lambda connection: connection.execute(text("UPDATE mlm_schema SET version = 9")))
+    await opened.close()
+    with pytest.raises(SchemaError, match="schema 9"):
+        await Database.open(url, clock=Clock())
+
+
+async def test_another_kind_of_database_is_refused() -> None:
+    with pytest.raises(ValueError, match="unknown kind of database: mysql"):
+        await Database.open("mysql://root@localhost/x", clock=Clock())
+
+
+async def test_sqlite_lets_readers_and_the_writer_work_side_by_side(tmp_path: Path) -> None:
+    opened = await Database.open(f"sqlite:///{tmp_path}/mlm.db", clock=Clock())
+    mode = await opened.work(lambda connection: connection.execute(text("PRAGMA journal_mode")).scalar())
+    wait_ms = await opened.work(lambda connection: connection.execute(text("PRAGMA busy_timeout")).scalar())
+    assert (mode, wait_ms) == ("wal", 30_000)
+    await opened.close()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.from_type(JobFinding))
+def test_every_finding_survives_the_way_through_json(one: JobFinding) -> None:
+    assert from_text(to_text(one)) == one
