@@ -167,8 +167,8 @@ def _read_rule(entry: Any) -> Rule:
     unknown = [str(key) for key in entry if key not in REQUIRED and key not in OPTIONAL]
     if missing or unknown:
         raise RuleError(f"rule {name}: missing {missing or 'nothing'}, unknown {unknown or 'nothing'}")
-    if len(str(entry["hint"]).strip()) < MIN_HINT:
-        raise RuleError(f"rule {name}: the hint needs {MIN_HINT} characters that are no blanks")
+    if len(str(entry["hint"])) < MIN_HINT or len(str(entry["hint"]).strip()) < MIN_HINT - 1:
+        raise RuleError(f"rule {name}: the hint needs {MIN_HINT} characters, at most one of them a blank")
     texts = {key: str(entry[key]) for key in ("id", "hint", "pattern", "hit", "miss", "source")}
     try:
         return Rule(
