@@ -3,70 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from engine_harness import Seen, engine, idle, task, until
 
-from bot.engine.adapter import Engine, EngineSettings, ExecutorInUseError
+from bot.engine.adapter import ExecutorInUseError
 from bot.engine.documents import dump_task, load_task, place, task_id
-from handlers.context import RateLimitedError, Repo, Task
-
-REPO = Repo(id=5, full_name="o/r", installation_id=9)
-Perform = Callable[[Task], Awaitable[Sequence[Task]]]
-
-
-def task(key: str, *, name: str = "delivery", pull: int | None = None, **data: object) -> Task:
-    return Task(name=name, repo=REPO, key=key, data=data, pull=pull)
-
-
-class Seen:
-    """What the engine said and did."""
-
-    def __init__(self) -> None:
-        self.outcomes: list[tuple[str, str]] = []
-        self.given_up: list[str] = []
-        self.rescued = 0
-
-    def observe(self, done: Task, outcome: str, _took_s: float) -> None:
-        self.outcomes.append((done.key, outcome))
-
-    async def give_up(self, failed: Task) -> None:
-        self.given_up.append(failed.key)
-
-    def count(self, number: int) -> None:
-        self.rescued += number
-
-
-@asynccontextmanager
-async def engine(path: Path, perform: Perform, seen: Seen, **more: object) -> AsyncIterator[Engine]:
-    settings = EngineSettings(database_url=f"sqlite:///{path}/engine.db", executor_id="one")
-    running = Engine(
-        replace(settings, **more),  # type: ignore[arg-type]
-        perform=perform,
-        give_up=seen.give_up,
-        observe=seen.observe,
-        count_rescued=seen.count,
-    )
-    await running.start()
-    try:
-        yield running
-    finally:
-        await running.close()
-
-
-async def until(true: Callable[[], bool], limit_s: float = 20.0) -> None:
-    async with asyncio.timeout(limit_s):
-        while not true():
-            await asyncio.sleep(0.02)
-
-
-async def idle(running: Engine) -> None:
-    async with asyncio.timeout(20):
-        while sum((await running.depths()).values()):
-            await asyncio.sleep(0.05)
+from handlers.context import RateLimitedError, RefusedError, Task
 
 
 def test_a_task_survives_the_round_trip_and_any_text() -> None:
@@ -201,3 +146,15 @@ async def test_two_processes_cannot_share_an_executor_id(tmp_path: Path) -> None
         with pytest.raises(ExecutorInUseError, match="MLM_EXECUTOR_ID"):
             async with engine(tmp_path, perform, Seen()):
                 pass
+
+
+async def test_a_final_no_of_github_is_not_tried_again(tmp_path: Path) -> None:
+    async def perform(one: Task) -> Sequence[Task]:
+        raise RefusedError("Repository access blocked", status=451)
+
+    seen = Seen()
+    async with engine(tmp_path, perform, seen) as running:
+        await running.accept(task("d"))
+        await until(lambda: bool(seen.outcomes))
+        await idle(running)
+    assert seen.outcomes == [("d", "refused")]

@@ -1,0 +1,80 @@
+"""Work of processes that are gone, work that was lost sight of, and rows that are old."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine_harness import Seen, engine, idle, task, until
+
+from bot.engine import workflows
+from bot.engine.collector import collect_finished
+from bot.engine.rescue import running_here
+from handlers.context import Task
+
+
+class Hanging:
+    """Performs nothing until `free` is set."""
+
+    def __init__(self) -> None:
+        self.free = asyncio.Event()
+        self.started = 0
+
+    async def perform(self, one: Task) -> Sequence[Task]:
+        self.started += 1
+        await self.free.wait()
+        return []
+
+
+async def test_the_work_of_a_dead_process_is_taken_over(tmp_path: Path) -> None:
+    hanging, seen = Hanging(), Seen()
+    async with engine(tmp_path, hanging.perform, seen, executor_id="dead", grace_s=0.0) as running:
+        await running.accept(task("left", name="report", pull=1))
+        await until(lambda: hanging.started == 1)
+        assert running_here() == {"report:5:left"}
+    hanging.free.set()
+    async with engine(tmp_path, hanging.perform, seen, executor_id="alive", rescue_every_s=0.2) as running:
+        await until(lambda: ("left", "done") in seen.outcomes)
+        await idle(running)
+    assert seen.rescued == 1
+
+
+async def test_the_work_of_a_living_process_is_left_alone(tmp_path: Path) -> None:
+    hanging, seen = Hanging(), Seen()
+    async with engine(tmp_path, hanging.perform, seen, rescue_every_s=0.1, orphan_after_s=0.1) as running:
+        await running.accept(task("slow"))
+        await until(lambda: hanging.started == 1)
+        await asyncio.sleep(1.0)
+        assert (hanging.started, seen.rescued) == (1, 0)
+        hanging.free.set()
+        await idle(running)
+
+
+async def test_work_that_lost_its_coroutine_is_started_again(tmp_path: Path) -> None:
+    hanging, seen = Hanging(), Seen()
+    async with engine(tmp_path, hanging.perform, seen, rescue_every_s=0.1, orphan_after_s=0.3) as running:
+        await running.accept(task("lost"))
+        await until(lambda: hanging.started == 1)
+        for one in tuple(workflows._workers[0].running):
+            one.cancel()
+        await until(lambda: hanging.started == 2)
+        hanging.free.set()
+        await idle(running)
+    assert seen.outcomes[-1] == ("lost", "done")
+    assert seen.rescued == 1
+
+
+async def test_finished_rows_are_collected_and_young_ones_kept(tmp_path: Path) -> None:
+    hanging, seen = Hanging(), Seen()
+    hanging.free.set()
+    async with engine(tmp_path, hanging.perform, seen) as running:
+        await running.accept(task("old"))
+        await until(lambda: ("old", "done") in seen.outcomes)
+        await idle(running)
+        await collect_finished()
+        assert not await running.accept(task("old"))
+        await asyncio.sleep(0.05)
+        await collect_finished(keep_s=0.0)
+        assert await running.accept(task("old"))
+        await idle(running)

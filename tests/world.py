@@ -1,0 +1,112 @@
+"""A simulated GitHub and the real bot, both on loopback sockets; nothing of either is patched."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Self
+
+import aiohttp
+from aiohttp import web
+
+from bot.app import ENGINE, METRICS, build_app
+from bot.demo.github import SimulatedGitHub
+from bot.demo.state import Delivery, Pull
+from bot.github.gateway import Limits
+from config.settings import Settings
+
+#: A test does not wait for a server's sake; the pauses themselves are tested where they are made.
+IMPATIENT = Limits(write_pause_s=0.0, retry_pause_s=0.02, log_pause_s=0.05, longest_stay_s=1.0)
+
+
+class World:
+    """`github` is what the test acts on; the bot answers it over HTTP. See `SimulatedGitHub` for the verbs.
+
+    A story: do something on `github`, `await world.idle()`, look at `world.answers(pull)`.
+    """
+
+    def __init__(self, data_dir: Path, *, github: SimulatedGitHub | None = None, label_debounce_s: float = 0.2) -> None:
+        self.github = github or SimulatedGitHub()
+        self.data_dir = data_dir
+        self.label_debounce_s = label_debounce_s
+        self.url = ""
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """What the bot is started with."""
+        return Settings(
+            github_api_url=self.github.api_url,
+            github_app_id=self.github.app_id,
+            github_private_key=self.github.private_key_pem,
+            github_webhook_secret=self.github.webhook_secret,
+            data_dir=self.data_dir,
+            executor_id="world",
+            port=0,
+            label_debounce_s=self.label_debounce_s,
+            shutdown_grace_s=1.0,
+            analysis_workers=1,
+        )
+
+    @property
+    def app(self) -> web.Application:
+        """The running application."""
+        assert self._runner is not None
+        return self._runner.app
+
+    async def start_bot(self) -> None:
+        """Start the bot, and tell GitHub where it is."""
+        self._runner = web.AppRunner(build_app(self.settings, limits=IMPATIENT), access_log=None, shutdown_timeout=1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        host, port = self._runner.addresses[0][:2]
+        self.url = f"http://{host}:{port}"
+        self.github.set_webhook_url(f"{self.url}/webhook")
+
+    async def stop_bot(self) -> None:
+        """Stop the bot as SIGTERM does; what it had taken stays in `data_dir`."""
+        self.github.set_webhook_url(None)
+        if self._runner is not None:
+            runner, self._runner = self._runner, None
+            await runner.cleanup()
+
+    async def __aenter__(self) -> Self:
+        await self.github.start()
+        try:
+            await self.start_bot()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop_bot()
+        await self.github.close()
+
+    async def idle(self, *, within_s: float = 30.0) -> None:
+        """Return when every delivery has been answered and no task is waiting, running or delayed."""
+        async with asyncio.timeout(within_s):
+            while True:
+                await self.github.settle()
+                if not sum((await self.app[ENGINE].depths()).values()):
+                    await self.github.settle()
+                    if not sum((await self.app[ENGINE].depths()).values()):
+                        return
+                await asyncio.sleep(0.05)
+
+    def answers(self, pull: Pull) -> list[str]:
+        """The bot's own comments on a pull request, oldest first, as GitHub stores them."""
+        return [comment.body for comment in self.github.comments(pull, by_app=True)]
+
+    async def deliver(self, delivery: Delivery) -> int:
+        """Deliver again what was delivered before, under its id; return the bot's status."""
+        return await self.github.redeliver(delivery)
+
+    async def get(self, path: str) -> tuple[int, str]:
+        """GET an address of the bot."""
+        async with aiohttp.ClientSession() as session, session.get(self.url + path) as answer:
+            return answer.status, await answer.text()
+
+    def tasks_done(self, name: str, outcome: str = "done") -> int:
+        """How many tasks of this name ended so, in this process."""
+        return int(self.app[METRICS].tasks.labels(name, outcome)._value.get())
