@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bot.demo.shapes_repo import minimal_repo_json
+from bot.demo.shapes_repo import repo_json
 from bot.demo.state import Delivery, State, Token, stamp
 
 Json = dict[str, Any]
@@ -18,7 +18,7 @@ def token_json(state: State, token: Token, *, selected: bool) -> Json:
         "repository_selection": "selected",
     }
     if selected:
-        shown["repositories"] = [minimal_repo_json(state, state.repos[repo_id]) for repo_id in sorted(token.repo_ids)]
+        shown["repositories"] = [repo_json(state, state.repos[repo_id]) for repo_id in sorted(token.repo_ids)]
     return shown
 
 
