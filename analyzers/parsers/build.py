@@ -1,0 +1,111 @@
+"""Why a step failed that builds, installs or pulls something: its first real error, not the wrapper's last line.
+
+BuildKit prints several of a Dockerfile's steps at once, each line with the number of its step ("#21 388.2 text");
+only lines of the step that failed are evidence. uv prints a chain of causes, one line or box each.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from analyzers.model import Category, Finding, Role
+from analyzers.parsers.job_lines import JobLine
+from analyzers.parsers.runner import Step, make_finding
+from analyzers.rules import RuleMatch
+
+#: The first hits of a step are kept; a build that floods has said by then what is wrong.
+MOST_HITS = 400
+#: A wrapper belongs to the error that follows within this many lines.
+_NEAR = 15
+_MOST_DETAILS = 12
+
+_VERTEX = re.compile(r"^#(?P<number>\d+) (?:(?P<at>\d+\.\d+) )?(?P<text>.*)$")
+_VERTEX_FAILED = re.compile(r"^#(?P<number>\d+) ERROR: ")
+#: How uv, pip and git go on with an error: drawn boxes, "cause:", "hint:", indentation.
+_GOES_ON = re.compile(r"^\s*(?:[│├╰×▶─]+[─▶]*\s*|cause: |hint: |\s{2,})(?P<text>\S.*)$")
+_RETRYABLE_FIRST = (Category.HOST_OOM, Category.DISK_FULL)
+
+
+@dataclass
+class Hit:
+    """A line that a rule knows, the BuildKit step it stands in, and how the message goes on."""
+
+    match: RuleMatch
+    line: JobLine
+    place: int
+    vertex: int | None
+    rank_order: int
+    details: list[str] = field(default_factory=list)
+
+
+class StepReader:
+    """Keeps what the rules say about the lines of each step until it is known which step failed."""
+
+    def __init__(self) -> None:
+        """Begin before the first step."""
+        self._hits: dict[int, list[Hit]] = {}
+        self._failed_vertices: dict[int, int] = {}  # step -> BuildKit step
+        self._open: Hit | None = None
+
+    def vertex_text(self, text: str) -> tuple[int | None, str]:
+        """Take BuildKit's prefix off a line: the number of its step (None if it has none) and the rest."""
+        found = _VERTEX.match(text)
+        return (int(found["number"]), found["text"]) if found else (None, text)
+
+    def feed(self, line: JobLine, step: Step, match: RuleMatch | None, order: int) -> None:
+        """Take a line of a step and what the rules made of it."""
+        if failed := _VERTEX_FAILED.match(line.text):
+            self._failed_vertices.setdefault(step.number, int(failed["number"]))
+        vertex, text = self.vertex_text(line.text)
+        if match is None:
+            self._continue(text, vertex)
+            return
+        hits = self._hits.setdefault(step.number, [])
+        self._open = None
+        if len(hits) < MOST_HITS:
+            self._open = Hit(match, line, len(hits), vertex, order)
+            hits.append(self._open)
+
+    def finding(self, step: Step | None) -> Finding | None:
+        """Return what made this step fail, None if no rule knows any of its lines."""
+        if step is None:
+            return None
+        hits = self._hits.get(step.number, [])
+        vertex = self._failed_vertices.get(step.number)
+        inside = [hit for hit in hits if hit.vertex == vertex] or hits
+        causes = [hit for hit in inside if hit.match.rule.blames is Role.CAUSE]
+        if causes:
+            # A tool that was killed, or found the disk full, fails in many words before it says so.
+            hit = next((hit for hit in causes if hit.match.rule.category in _RETRYABLE_FIRST), causes[0])
+        elif inside:
+            hit = min(inside, key=lambda hit: (hit.rank_order, hit.place))
+        else:
+            return None
+        return _to_finding(hit, inside)
+
+    def _continue(self, text: str, vertex: int | None) -> None:
+        """Add to the error at hand the lines in which it goes on."""
+        hit = self._open
+        if hit is None or hit.vertex != vertex:
+            return
+        found = _GOES_ON.match(text)
+        if found is None or len(hit.details) >= _MOST_DETAILS:
+            self._open = None if text.strip() else hit
+            return
+        hit.details.append(found["text"].strip())
+
+
+def _to_finding(hit: Hit, inside: list[Hit]) -> Finding:
+    wrappers = [
+        other.match.message
+        for other in inside[: hit.place]
+        if other.match.rule.blames is Role.CONSEQUENCE
+        and other.vertex == hit.vertex
+        and other.place < hit.place
+        and 0 <= hit.line.number - other.line.number <= _NEAR
+    ]
+    message = ": ".join(dict.fromkeys([*wrappers, hit.match.message]))
+    if hit.match.rule.id.startswith("uv-"):
+        message = " ".join([message, *hit.details])
+    return make_finding(hit.match, hit.line, message=message, excerpt=(hit.line.text, *hit.details))

@@ -1,0 +1,89 @@
+"""The checks that a functional test runs on its own results: pytest, started by the test's script, not by a rank.
+
+Its output stands in the job's log only. Most often a metric differs from its golden values.
+"""
+
+from __future__ import annotations
+
+from analyzers.model import Category, Error, Evidence, Finding, Role
+from analyzers.parsers.frames import innermost
+from analyzers.parsers.job_lines import JobLine
+from analyzers.parsers.pytest_report import PytestReader, Session
+from analyzers.parsers.pytest_sections import Report
+from analyzers.parsers.runner import JOB_LOG
+from analyzers.parsers.tracebacks import Trace, TracebackReader
+from analyzers.rules import RuleSet, Where
+
+
+class ScriptReader:
+    """Feed it what a script prints between the ranks' lines; a new launch begins anew."""
+
+    def __init__(self, rules: RuleSet) -> None:
+        """Begin before any output."""
+        self._rules = rules
+        self._pytest = PytestReader()
+        self._traces = TracebackReader()
+
+    def feed(self, line: JobLine) -> None:
+        """Take one line that belongs to no rank."""
+        plain = line.plain()
+        if not self._pytest.feed(plain):
+            self._traces.feed(plain)
+
+    def finding(self) -> Finding | None:
+        """Return what made the script fail: its first failed check, else its last exception; None if there is none."""
+        self._pytest.end()
+        for session in self._pytest.sessions:
+            if session.bad and (finding := self._of_session(session)) is not None:
+                return finding
+        return None
+
+    def exception(self) -> Finding | None:
+        """Return the last exception that a script printed outside of pytest, the launcher's own ones left out."""
+        for chain in reversed(self._traces.chains):
+            trace = chain[-1]
+            if trace.type and "ChildFailedError" not in trace.type:
+                return self._to_finding(trace, root=None, tests=())
+        return None
+
+    def _of_session(self, session: Session) -> Finding | None:
+        ids = tuple(outcome.node_id for outcome in session.bad)
+        for report in session.reports:
+            trace = report.primary(session.root)
+            if trace is not None and _is_bad(report, ids):
+                return self._to_finding(trace, root=session.root, tests=ids)
+        first = session.bad[0]
+        return Finding(
+            Category.TEST_ERROR,
+            Role.CAUSE,
+            Error(None, f"{first.result} {first.node_id}"),
+            Evidence(JOB_LOG, first.line),
+            offset=first.offset,
+            tests=ids,
+        )
+
+    def _to_finding(self, trace: Trace, *, root: str | None, tests: tuple[str, ...]) -> Finding:
+        match = self._rules.match(trace.text.partition("\n")[0], where=Where.RANK)
+        known = match is not None and match.rule.blames is not Role.NOISE
+        frame = innermost(trace.frames, root)
+        return Finding(
+            match.rule.category if match and known else _category(trace, in_test=bool(tests)),
+            match.rule.blames if match and known else Role.CAUSE,
+            Error(trace.type or None, trace.message),
+            Evidence(JOB_LOG, trace.at_line, tuple(trace.text.splitlines()[:4])),
+            offset=trace.offset,
+            location=f"{frame.path}:{frame.line}" if frame else None,
+            tests=tests,
+            retryable=match.rule.retryable if match else None,
+            rule=match.rule.id if match else None,
+        )
+
+
+def _is_bad(report: Report, ids: tuple[str, ...]) -> bool:
+    return report.node_id is None or report.node_id in ids
+
+
+def _category(trace: Trace, *, in_test: bool) -> Category:
+    if not in_test:
+        return Category.CRASH_PYTHON
+    return Category.TEST_ASSERTION if trace.short_type == "AssertionError" else Category.TEST_ERROR

@@ -1,0 +1,96 @@
+"""Which style check failed the job, and its first complaint.
+
+tools/autoformat.sh runs black, isort, pylint, ruff and mypy one after the other under `set -ex`, and forgives mypy: the
+tool that ran last failed, whatever others have complained about before.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from analyzers.model import Category, Error, Evidence, Finding
+from analyzers.parsers.job_lines import JobLine
+from analyzers.parsers.runner import JOB_LOG, Step, make_finding
+from analyzers.rules import RuleMatch
+
+_TOOL = re.compile(
+    r"^\++ (?:uv run (?:--?[\w-]+ )*|\S*python3? -m |\S*/)?"
+    r"(?P<tool>black|isort|pylint|ruff|mypy|flake8|pre-commit|python3? \S*copyright\S*)\b"
+)
+#: What the shell traces when the check before it may fail: `mypy ... || true`.
+_FORGIVEN = re.compile(r"^\++ (?:true|:)$")
+_TRACED = re.compile(r"^\++ ")
+_PLACE = re.compile(r"^(?P<path>\S+\.pyi?):(?P<line>\d+)(?::\d+)?: ")
+_ARROW = re.compile(r"^(?P<path>\S+\.pyi?):(?P<line>\d+):\d+$")
+_WORKSPACE = re.compile(r"/(?:home/runner/_work|__w)/[^/\s]+/[^/\s]+/|/opt/megatron-lm/|/workspace/")
+
+
+@dataclass
+class Section:
+    """The run of one check (tool "" before the first is named), its complaints, whether failing was allowed."""
+
+    step: int
+    tool: str = ""
+    line: JobLine | None = None
+    complaints: list[tuple[RuleMatch, JobLine, str]] = field(default_factory=list)
+    forgiven: bool = False
+
+
+class LintReader:
+    """Feed it the lines of the steps in order, with what the rules made of them."""
+
+    def __init__(self) -> None:
+        """Begin before the first check."""
+        self._sections: list[Section] = []
+        self._previous = ""
+
+    def feed(self, line: JobLine, step: Step, match: RuleMatch | None) -> None:
+        """Take one line."""
+        text = line.text
+        section = self._section(step)
+        if tool := _TOOL.match(text):
+            self._sections.append(Section(step.number, tool["tool"], line))
+        elif _FORGIVEN.match(text):
+            section.forgiven = True
+        elif _TRACED.match(text) and section.tool:
+            self._sections.append(Section(step.number))
+        elif match is not None and match.rule.category is Category.LINT:
+            section.complaints.append((match, line, self._previous))
+        self._previous = text
+
+    def finding(self, step: Step | None) -> Finding | None:
+        """Return the first complaint of the check that failed this step, None if no check did."""
+        if step is None:
+            return None
+        sections = [section for section in self._sections if section.step == step.number and not section.forgiven]
+        for section in reversed(sections):
+            if section.complaints:
+                return _to_finding(*section.complaints[0])
+        return None
+
+    def _section(self, step: Step) -> Section:
+        if not self._sections or self._sections[-1].step != step.number:
+            self._sections.append(Section(step.number))
+        return self._sections[-1]
+
+
+def _to_finding(match: RuleMatch, line: JobLine, previous: str) -> Finding:
+    message = _WORKSPACE.sub("", match.message)
+    place = _PLACE.match(message)
+    if arrow := _ARROW.match(message):  # the newer layout of ruff: code and message first, the place below
+        message, place = f"{message}: {previous.strip()}", arrow
+    finding = make_finding(match, line, message=message)
+    if place is None:
+        return finding
+    return Finding(
+        finding.category,
+        finding.role,
+        Error(None, message),
+        Evidence(JOB_LOG, line.number, finding.evidence.excerpt),
+        offset=finding.offset,
+        at=finding.at,
+        location=f"{place['path']}:{place['line']}",
+        retryable=finding.retryable,
+        rule=finding.rule,
+    )
