@@ -37,7 +37,8 @@ CONTEXTS = web.AppKey("contexts", Contexts)
 ENGINE = web.AppKey("engine", Engine)
 LIMITS = web.AppKey("limits", Limits)
 
-RECONNECT_S = 10.0
+#: Seconds before GitHub is tried again when it could not be reached at the start; doubled each time up to the last.
+RECONNECT_S = (1.0, 30.0)
 #: Seconds without a byte; the time that a large download takes in all is not limited.
 SILENCE_LIMIT_S = 60.0
 
@@ -137,8 +138,10 @@ async def _connect(contexts: Contexts) -> bool:
 
 
 async def _keep_connecting(contexts: Contexts) -> None:
+    pause_s, longest_s = RECONNECT_S
     while not contexts.connected:
-        await asyncio.sleep(RECONNECT_S)
+        await asyncio.sleep(pause_s)
+        pause_s = min(2 * pause_s, longest_s)
         await _connect(contexts)
 
 

@@ -1,0 +1,99 @@
+"""`mlm serve` as a process of its own, against a simulated GitHub in the test's process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any, Self
+
+from bot.demo.github import SimulatedGitHub
+
+COMMAND = (sys.executable, "-c", "import sys; from bot.cli.main import main; sys.exit(main(['serve']))")
+
+
+def environment(github: SimulatedGitHub, data_dir: Path, **more: str) -> dict[str, str]:
+    """The bot's settings as variables, and nothing of the test's own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MLM_")}
+    return (
+        kept
+        | {
+            "MLM_GITHUB_API_URL": github.api_url,
+            "MLM_GITHUB_APP_ID": str(github.app_id),
+            "MLM_GITHUB_PRIVATE_KEY": github.private_key_pem,
+            "MLM_GITHUB_WEBHOOK_SECRET": github.webhook_secret,
+            "MLM_DATA_DIR": str(data_dir),
+            "MLM_EXECUTOR_ID": "served",
+            "MLM_PORT": "0",
+            "MLM_WRITE_PAUSE_S": "0",
+            "MLM_LABEL_DEBOUNCE_S": "0.2",
+            "MLM_SHUTDOWN_GRACE_S": "3",
+            "MLM_ANALYSIS_WORKERS": "1",
+        }
+        | more
+    )
+
+
+async def refused(env: dict[str, str]) -> tuple[int, str]:
+    """Start a bot that is expected to refuse; return its exit status and what it said."""
+    process = await asyncio.create_subprocess_exec(*COMMAND, env=env, stderr=asyncio.subprocess.PIPE)
+    async with asyncio.timeout(30):
+        _, said = await process.communicate()
+    assert process.returncode is not None
+    return process.returncode, said.decode()
+
+
+class Served:
+    """One run of `mlm serve`: `async with Served(env) as bot` is up, and killed at the end if it still runs."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self._env = env
+        self._process: asyncio.subprocess.Process | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._up = asyncio.Event()
+        self.lines: list[dict[str, Any]] = []
+        self.noise: list[str] = []
+        self.url = ""
+
+    async def __aenter__(self) -> Self:
+        self._process = await asyncio.create_subprocess_exec(*COMMAND, env=self._env, stderr=asyncio.subprocess.PIPE)
+        self._reader = asyncio.create_task(self._read())
+        async with asyncio.timeout(40):
+            await self._up.wait()
+        assert self.url, self.noise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._process is not None and self._process.returncode is None:
+            await self.end(signal.SIGKILL)
+
+    async def end(self, number: int) -> int:
+        """Send a signal, wait for the end; return the exit status."""
+        assert self._process is not None
+        assert self._reader is not None
+        self._process.send_signal(number)
+        async with asyncio.timeout(20):
+            await self._reader
+            return await self._process.wait()
+
+    async def _read(self) -> None:
+        assert self._process is not None
+        assert self._process.stderr is not None
+        async for raw in self._process.stderr:
+            try:
+                line = json.loads(raw)
+            except ValueError:
+                self.noise.append(raw.decode(errors="replace"))
+                continue
+            self.lines.append(line)
+            if line["event"] == "serve.listening":
+                self.url = line["url"]
+                self._up.set()
+        self._up.set()
+
+    def said(self, event: str) -> list[dict[str, Any]]:
+        """The log lines of this name."""
+        return [line for line in self.lines if line["event"] == event]
