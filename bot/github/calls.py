@@ -54,8 +54,16 @@ class Api(GitHubAPI):
     redirected POST into a GET.
     """
 
-    def __init__(self, session: aiohttp.ClientSession, requester: str, **options: Any) -> None:
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        requester: str,
+        *,
+        answer_within_s: float,
+        **options: Any,
+    ) -> None:
         super().__init__(session, requester, **options)
+        self._timeout = aiohttp.ClientTimeout(total=answer_within_s, sock_connect=15)
         self._origin = URL(self.base_url).origin()
 
     async def _request(
@@ -66,7 +74,7 @@ class Api(GitHubAPI):
             if target.origin() != self._origin:
                 raise RefusedError("GitHub pointed away from its own host", status=502)
             async with self._session.request(
-                method, target, headers=headers, data=body, allow_redirects=False
+                method, target, headers=headers, data=body, allow_redirects=False, timeout=self._timeout
             ) as response:
                 status, answered, content = response.status, response.headers, await response.read()
             if status >= 500:

@@ -62,6 +62,7 @@ class _Part:
         self.path = Path(self._file.name)
         self.size = 0
         self.etag: str | None = None
+        self.mismatches = 0
         self._hash = hashlib.sha256()
 
     def append(self, chunk: bytes) -> None:
@@ -149,7 +150,10 @@ class Downloader:
             raise _BrokenError(f"the connection broke ({type(exc).__name__})") from exc
         if wanted.digest is not None and wanted.digest.startswith("sha256:") and part.digest() != wanted.digest.lower():
             await asyncio.to_thread(part.restart)
-            raise _BrokenError("its content is not what GitHub announced (SHA-256 differs)")
+            part.mismatches += 1
+            if part.mismatches > 1:  # twice the same is no accident of the network
+                raise DownloadError("is not what GitHub announced (SHA-256 differs), and was not read")
+            raise _BrokenError("SHA-256 differs")
 
     def _range(self, wanted: Wanted, part: _Part) -> dict[str, str]:
         # `identity`: a length and an offset must mean bytes of the file, not of its compressed form.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 from cachetools import LRUCache
@@ -34,6 +35,7 @@ class Limits:
     write_pause_s: float = 1.0
     retry_pause_s: float = 1.0
     log_pause_s: float = 3.0
+    answer_within_s: float = 60.0  # a page of a hundred jobs takes GitHub many seconds
     longest_stay_s: float = 5.0  # a rate limit that ends sooner is waited out in place
     max_artifact_bytes: int = 2 * 1024**3
     max_log_bytes: int = 512 * 1024**2
@@ -75,10 +77,7 @@ class Gateway:
         self._shelf = Shelf(data_dir / "files", self._limits.room)
         self._app_calls = self._calls()
         # gidgethub wants the id as text: PyJWT refuses a number as issuer.
-        self._app_api = Api(
-            session,
-            USER_AGENT,
-            base_url=connection.api_url,
+        self._app_api = self._api(
             app_id=str(connection.app_id),
             private_key=connection.private_key,
         )
@@ -146,10 +145,14 @@ class Gateway:
         """Return the one object per installation: its limits, its cache and its turns to write are its own."""
         known = self._installations.get(installation_id)
         if known is None:
-            api = Api(self._session, USER_AGENT, base_url=self._api_url, cache=AnswerCache())
+            api = self._api(cache=AnswerCache())
             known = Installation(api, self._calls(), self._tokens, WriteTurns(self._limits.write_pause_s))
             self._installations[installation_id] = known
         return known
+
+    def _api(self, **options: Any) -> Api:
+        within_s = self._limits.answer_within_s
+        return Api(self._session, USER_AGENT, answer_within_s=within_s, base_url=self._api_url, **options)
 
     def _calls(self) -> Calls:
         gate = Gate(clock=self._clock, longest_stay_s=self._limits.longest_stay_s)

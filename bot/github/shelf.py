@@ -55,8 +55,14 @@ class Shelf:
     def _start(self, path: Path, fetch: Callable[[], Coroutine[Any, Any, Fetched]]) -> asyncio.Task[Fetched]:
         task = asyncio.create_task(fetch())
         self._running[path] = task
-        task.add_done_callback(lambda _: self._running.pop(path, None))
+        task.add_done_callback(lambda done: self._end(path, done))
         return task
+
+    def _end(self, path: Path, done: asyncio.Task[Fetched]) -> None:
+        del self._running[path]
+        # Whoever waits gets the error too; but all may have given up by now.
+        if not done.cancelled() and (error := done.exception()) is not None:
+            log.info("files.failed", file=path.name, why=str(error))
 
     async def _tidy(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from cachetools import LRUCache
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from bot.github.calls import ACCEPT, VERSION_HEADER, Api, Calls
 from handlers.context import RefusedError, Repo
@@ -28,7 +28,7 @@ PERMISSIONS = {
 class IssuedToken(BaseModel):
     """What GitHub answers; the token has no fixed length or alphabet."""
 
-    token: str
+    token: str = Field(repr=False)
     expires_at: datetime
 
 

@@ -148,6 +148,7 @@ async def test_another_content_than_announced_is_not_kept(
     fetched = await files.artifact(ARTIFACT)
     assert fetched.path is None
     assert "SHA-256 differs" in fetched.why
+    assert len(storage.asked) == 2
     assert leftovers(tmp_path) == []
 
 

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from github_double import BASE, REPO, Double, Say, double, gateway
+from github_double import BASE, PEM, REPO, SECRET, Double, Say, double, gateway
 
 from bot.github.calls import UnreachableError, UnsureError
-from bot.github.gateway import Gateway
+from bot.github.gateway import Connection, Gateway
+from bot.github.tokens import IssuedToken
 from handlers.context import GitHub, RateLimitedError, RefusedError, Repo
 
 SHA = "0123456789" * 4
@@ -217,6 +218,20 @@ async def test_a_write_of_unknown_fate_is_not_repeated(github: Double, repo: Git
     with pytest.raises(UnsureError):
         await repo.rerun_failed(5)
     assert len(github.requests(f"POST {BASE}")) == 1
+
+
+async def test_a_github_that_falls_silent_is_not_waited_for_for_ever(github: Double, tmp_path: Path) -> None:
+    github.on(f"POST {BASE}/actions/runs/5/rerun", Say(201, {}, delay_s=0.6))
+    async with gateway(github, tmp_path, answer_within_s=0.2) as impatient:
+        with pytest.raises(UnsureError):
+            await impatient.for_repo(REPO)[0].rerun(5)
+
+
+async def test_nothing_that_we_print_shows_the_key_or_a_token(github: Double) -> None:
+    issued = IssuedToken(token="ghs_secret", expires_at=github.clock())
+    connection = Connection("https://api.github.example", 1, PEM, (SECRET,))
+    printed = f"{issued!r} {issued} {connection!r} {connection}"
+    assert not any(secret in printed for secret in ("ghs_secret", SECRET, PEM.splitlines()[1]))
 
 
 async def test_writes_of_an_installation_are_kept_apart(github: Double, tmp_path: Path) -> None:
