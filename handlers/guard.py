@@ -15,7 +15,7 @@ class Refusal:
     """Why a run is not re-run. `reason` is a stable word for logs and tests."""
 
     reason: str
-    run: Run | None = None
+    run: Run
     sha: str | None = None  # the commit that stands in the way
 
 

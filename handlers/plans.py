@@ -28,7 +28,7 @@ class Plan:
     @property
     def effect(self) -> tuple[object, ...]:
         """What distinguishes two plans for CI, whatever label led there."""
-        return (self.scope, self.n_repeat, self.lightweight, self.image, self.extras)
+        return (self.scope, self.n_repeat, self.lightweight, self.image, *self.extras)
 
 
 def plan_for(labels: Iterable[str], config: RepoConfig) -> Plan:

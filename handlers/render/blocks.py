@@ -49,6 +49,7 @@ def cause_block(cause: Cause, detail: Detail) -> str:
         *_tests(found, shown=min(detail.tests, 3)),
         f"- **Re-run:** {rerun_advice(found)}{_type_rerun(cause)}",
         *(f"- **Note:** {prose(note)}" for note in cause.notes),
+        *_not_read(found),
         *_attempts(found),
     ]
     doubt = CONFIDENCE[found.confidence]
@@ -114,6 +115,14 @@ def _type_rerun(cause: Cause) -> str:
     return f" Comment {code(cause.rerun, limit=300)}"
 
 
+def _not_read(found: Diagnosis) -> list[str]:
+    if not found.read.skipped:
+        return []
+    first = found.read.skipped[0]
+    more = len(found.read.skipped) - 1
+    return [f"- **Not read:** {code(first.name)}: {prose(first.why)}" + (f", and {more} more" if more else "")]
+
+
 def _attempts(found: Diagnosis) -> list[str]:
     earlier = [attempt for attempt in found.attempts[:-1] if attempt.category]
     if not earlier:
@@ -146,7 +155,7 @@ def _proof(found: Diagnosis, detail: Detail) -> list[str]:
         parts.append(f"All failed tests:\n\n{listed}" + (f"\n- and {more} more" if more else ""))
     if found.also_seen and detail.also_seen:
         parts.append("Also seen:\n\n" + "\n".join(_also_seen(found, detail)))
-    if found.read.skipped:
+    if len(found.read.skipped) > 1:
         skipped = "\n".join(f"- {code(item.name)}: {prose(item.why)}" for item in found.read.skipped[:10])
         more = len(found.read.skipped) - 10
         parts.append(f"Not read:\n\n{skipped}" + (f"\n- and {more} more" if more > 0 else ""))

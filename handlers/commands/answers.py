@@ -1,0 +1,122 @@
+"""The commands that start nothing on GPUs: help, ping, version, status, labels, analyze, cancel."""
+
+from __future__ import annotations
+
+from importlib.metadata import version as package_version
+
+from handlers.context import Context, Pull, RefusedError, Run, Task
+from handlers.permissions import may
+from handlers.plans import plan_for, read_plan
+from handlers.render import replies
+from handlers.render.safe_text import code, commit, count, link
+from handlers.runs import failed_gates, failed_leaves, main_run, mirror_sha, runs_of_head
+
+from .asking import Ask, Outcome
+from .grammar import Plain
+
+
+async def ping(_command: Plain, _ask: Ask, _ctx: Context) -> Outcome:
+    """Answer that the bot is there."""
+    return Outcome("I am here.")
+
+
+async def version(_command: Plain, _ask: Ask, _ctx: Context) -> Outcome:
+    """Answer which version is running."""
+    return Outcome(f"mlm-bot {package_version('mlm-bot')}")
+
+
+async def status(_command: Plain, ask: Ask, ctx: Context) -> Outcome:
+    """Say how the newest run of the head stands."""
+    found = await _main_run(ask, ctx)
+    if isinstance(found, Outcome):
+        return found
+    jobs = await ctx.github.jobs(found.id)
+    leaves, gates = failed_leaves(jobs, ctx.config.jobs), failed_gates(jobs, ctx.config.jobs)
+    passed = sum(job.conclusion == "success" for job in jobs)
+    open_jobs = sum(job.status != "completed" for job in jobs)
+    waiting = sum(job.status == "waiting" for job in jobs)
+    state = f"{len(leaves)} failed, {passed} passed, {open_jobs} not finished"
+    state += f", {waiting} waiting for approval" if waiting else ""
+    state += f", {count(len(gates), 'gate')} red" if gates and not leaves else ""
+    lines = [f"{replies.run_link(found)} for {commit(found.head_sha)}: {state}."]
+    lines += [f"- {link(code(job.name), job.html_url)}" for job in leaves[: replies.SHOWN]]
+    if len(leaves) > replies.SHOWN:
+        lines.append(f"- and {len(leaves) - replies.SHOWN} more")
+    return Outcome("\n".join(lines))
+
+
+async def labels(_command: Plain, ask: Ask, ctx: Context) -> Outcome:
+    """Say what the labels ask for and what the newest run really does."""
+    pull = _pull(ask)
+    wanted = plan_for(pull.labels, ctx.config)
+    lines = [f"The labels ask for: {replies.plan(wanted, ctx.config)}.{replies.outranked(wanted)}"]
+    run = main_run(await runs_of_head(pull, ctx), number=pull.number, config=ctx.config)
+    if run is not None:
+        lines.append(f"{replies.run_link(run)}: {await _really(run, ctx)}.")
+    table = ["| label | what CI does |", "|---|---|"]
+    for rule in ctx.config.plans:
+        name = code(rule.label) if rule.label else "none"
+        table.append(
+            f"| {name} | {replies.plan(plan_for([rule.label] if rule.label else [], ctx.config), ctx.config)} |"
+        )
+    table += [f"| {code(label)} | {code(image)} image |" for label, image in ctx.config.images.items()]
+    table += [f"| {code(label)} | also {code(extra)} |" for label, extra in ctx.config.extras.items()]
+    return Outcome("\n".join([*lines, "", *table]))
+
+
+async def _really(run: Run, ctx: Context) -> str:
+    for job in await ctx.github.jobs(run.id):
+        if job.name == ctx.config.jobs.plan and job.conclusion == "success":
+            found = read_plan(await ctx.files.tail(await ctx.files.job_log(job)), ctx.config)
+            return replies.plan(found, ctx.config) if found else "its log does not say what it tests"
+    return "it has not read the labels yet"
+
+
+async def analyze(_command: Plain, ask: Ask, ctx: Context) -> Outcome:
+    """Read the logs of all failed jobs again and bring the comment up to date."""
+    found = await _main_run(ask, ctx)
+    if isinstance(found, Outcome):
+        return found
+    leaves = failed_leaves(await ctx.github.jobs(found.id), ctx.config.jobs)
+    if not leaves:
+        return Outcome(f"{replies.run_link(found)} has no failed job to look into.")
+    repo = ask.task.repo
+    tasks = [Task("diagnose", repo, key=f"{job.id}-{ask.key}", data={"job_id": job.id}) for job in leaves]
+    return Outcome(f"Reading the logs of {count(len(leaves), 'failed job')} again.", "rocket", tuple(tasks))
+
+
+async def cancel(command: Plain, ask: Ask, ctx: Context) -> Outcome:
+    """Cancel the newest run of the head."""
+    found = await _main_run(ask, ctx)
+    if isinstance(found, Outcome):
+        return found
+    if found.status == "completed":
+        return Outcome(f"{replies.run_link(found)} is done already.", "confused")
+    if command.dry_run:
+        return Outcome(f"Dry run: I would cancel {replies.run_link(found)}.")
+    try:
+        await ctx.github.cancel(found.id)
+    except RefusedError as error:
+        return Outcome(replies.github_said(error.status, error.message), "confused")
+    return Outcome(f"Cancelled {replies.run_link(found)}.", "rocket")
+
+
+async def allowed_verbs(rights: dict[str, str], ask: Ask, ctx: Context) -> list[str]:
+    """Return the verbs whose right this person has here; `rights` maps a verb to its right."""
+    return [verb for verb, right in rights.items() if (await may(right, ask.people, ask.pull, ctx)).allowed]
+
+
+def _pull(ask: Ask) -> Pull:
+    if ask.pull is None:
+        raise ValueError("this command needs a pull request")
+    return ask.pull
+
+
+async def _main_run(ask: Ask, ctx: Context) -> Run | Outcome:
+    pull = _pull(ask)
+    run = main_run(await runs_of_head(pull, ctx), number=pull.number, config=ctx.config)
+    if run is not None:
+        return run
+    mirrored = await mirror_sha(pull.number, ctx) == pull.head_sha
+    text = replies.no_run(pull.head_sha, mirrored=mirrored, draft=pull.draft, vetting=ctx.config.vetting)
+    return Outcome(text, "confused")

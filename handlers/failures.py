@@ -1,0 +1,191 @@
+"""A job failed: fetch its log and its artifact, find out why, and keep the finding for the comment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+
+from analyzers.model import Category, Confidence, Diagnosis
+
+from .artifact_choice import Choice, choose
+from .context import Context, Fetched, Job, JobFinding, Pull, RefusedError, Run, Task
+from .job_names import is_consequence, read_name
+from .render.redaction import redact_diagnosis, redact_text
+from .reporting import merge_queue_key, report_task
+from .runs import failed_leaves, merge_queue_pull, pulls_of_run, shown_name
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A diagnosis and what a reader should know about how complete it is."""
+
+    diagnosis: Diagnosis
+    notes: tuple[str, ...] = ()
+
+
+async def on_job_completed(task: Task, data: dict[str, Any], _ctx: Context) -> list[Task]:
+    """Look into a failed job; check what a re-run of ours will test."""
+    job_id = int(data["job_id"])
+    if data.get("planned"):
+        return [Task("vet", task.repo, key=f"{data['run_id']}-{data['attempt']}", data=data)]
+    return [diagnose_task(job_id, task)]
+
+
+def diagnose_task(job_id: int, task: Task, *, again: str = "") -> Task:
+    """Make the task that explains one job, once; `again` makes it another task."""
+    return Task("diagnose", task.repo, key=f"{job_id}{again}", data={"job_id": job_id})
+
+
+async def on_run_completed(task: Task, data: dict[str, Any], ctx: Context) -> list[Task]:
+    """Explain what no delivery told us about, bring the comment up to date, grant what waited for this."""
+    run = await ctx.github.run(int(data["run_id"]))
+    pulls = await pulls_of_run(run, ctx)
+    if not pulls:
+        return []
+    missing = await unexplained(run, await ctx.github.jobs(run.id), ctx)
+    tasks = [diagnose_task(job.id, task) for job in missing]
+    key = f"{run.id}-{data['attempt']}"
+    if await ctx.store.recall(f"started-{key}"):
+        tasks.append(Task("vet", task.repo, key=f"{key}-end", data={"run_id": run.id, "attempt": data["attempt"]}))
+    for pull in pulls:
+        # Each explanation brings the comment up to date by itself; this one waits until they had their chance.
+        delay_s = 30.0 if missing else 0.0
+        tasks.append(Task("report", task.repo, key=f"run-{key}", pull=pull.number, delay_s=delay_s))
+        if await ctx.store.recall(f"wish-{pull.number}"):
+            tasks.append(Task("wish", task.repo, key=key, pull=pull.number))
+    return tasks
+
+
+async def unexplained(run: Run, jobs: Sequence[Job], ctx: Context) -> list[Job]:
+    """Return the failed leaves without a finding. A new attempt repeats the jobs that it did not run again."""
+    leaves = failed_leaves(jobs, ctx.config.jobs)
+    return [job for job in leaves if await ctx.store.recall(_leaf_key(run.id, job)) is None]
+
+
+def _leaf_key(run_id: int, job: Job) -> str:
+    ended = job.completed_at.isoformat() if job.completed_at else f"attempt-{job.attempt}"
+    return f"leaf-{run_id}-{job.id if job.completed_at is None else job.name}-{ended}"
+
+
+async def diagnose(task: Task, ctx: Context) -> list[Task]:
+    """Explain one failed job and schedule the comment."""
+    job = await ctx.github.job(int(task.data["job_id"]))
+    if is_consequence(job.name, ctx.config.jobs) or job.conclusion == "success":
+        return []
+    run = await ctx.github.run(job.run_id)
+    pulls = await pulls_of_run(run, ctx)
+    if not pulls:
+        log.info("job.without_pull", job_id=job.id, run_id=run.id, branch=run.head_branch)
+        return []
+    await keep(job, run, pulls, ctx)
+    return [await report_task(task, pull.number, run, job, ctx) for pull in pulls]
+
+
+async def keep(job: Job, run: Run, pulls: Sequence[Pull], ctx: Context) -> None:
+    """Explain a job and store the finding, without secrets, for each of its pull requests."""
+    found = await explain(job, run, ctx)
+    for pull in pulls:
+        finding = JobFinding(
+            pull=pull.number,
+            head_sha=run.head_sha,
+            run_id=run.id,
+            run_name=run.name,
+            run_url=run.html_url,
+            attempt=job.attempt,
+            job_id=job.id,
+            job_name=shown_name(job, ctx.config.jobs),
+            job_url=job.html_url,
+            diagnosis=redact_diagnosis(found.diagnosis),
+            notes=tuple(redact_text(note) for note in found.notes),
+        )
+        await ctx.store.save_finding(finding)
+        if merge_queue_pull(run) is not None:
+            await ctx.store.remember(
+                merge_queue_key(pull.number), {"run_id": run.id, "sha": run.head_sha, "head_sha": pull.head_sha}
+            )
+    await ctx.store.once(_leaf_key(run.id, job), {"job_id": job.id, "attempt": job.attempt})
+    log.info(
+        "job.explained", job_id=job.id, run_id=run.id, category=str(found.diagnosis.category), notes=len(found.notes)
+    )
+
+
+async def explain(job: Job, run: Run, ctx: Context) -> Explained:
+    """Read all that can be read of a job; what cannot becomes a note, and the rest still gives an answer."""
+    notes: list[str] = []
+    job_log = await ctx.files.job_log(job)
+    if job_log.path is None:
+        notes.append(f"The job's log could not be read: {job_log.why or 'it is missing'}.")
+    tail = await ctx.files.tail(job_log)
+    choice = await _choose(job, run, tail, ctx)
+    notes += choice.notes
+    artifacts, why = await _fetch(choice, ctx)
+    notes += why
+    if job_log.path is None and not artifacts:
+        return Explained(_unread(job), tuple(notes))
+    diagnosis = await ctx.analysis.diagnose(
+        job_name=job.name, job_log=job_log if job_log.path else None, artifacts=artifacts
+    )
+    if diagnosis.passed:
+        diagnosis = replace(
+            _unread(job), read=diagnosis.read, summary=f"The job is red, but its logs show no failure{_step(job)}."
+        )
+    return Explained(diagnosis, tuple(notes))
+
+
+async def _choose(job: Job, run: Run, tail: str, ctx: Context) -> Choice:
+    name = read_name(job.name, ctx.config.jobs, runner_labels=job.runner_labels)
+    try:
+        artifacts = await ctx.github.artifacts(run.id)
+    except RefusedError as error:
+        return Choice(
+            notes=(f"The artifacts of the run could not be listed: GitHub said {error.status}, {error.message}.",)
+        )
+    return choose(artifacts, job=job, test_case=name.test_case, log_tail=tail)
+
+
+async def _fetch(choice: Choice, ctx: Context) -> tuple[list[Fetched], list[str]]:
+    """Fetch one readable upload per group; an upload that cannot be read is told only if none of its group can."""
+    fetched: list[Fetched] = []
+    notes: list[str] = []
+    for group in choice.groups:
+        failures: list[str] = []
+        for artifact in group:
+            got = (
+                Fetched(artifact.name, None, "it has expired")
+                if artifact.expired
+                else await ctx.files.artifact(artifact)
+            )
+            if got.path is not None:
+                fetched.append(got)
+                break
+            failures.append(f"The log artifact {artifact.name} could not be read: {got.why or 'it is missing'}.")
+        else:
+            notes += failures
+    return fetched, notes
+
+
+def _unread(job: Job) -> Diagnosis:
+    """All that can be said of a job without its logs: how it ended, and in which step."""
+    if job.conclusion == "cancelled":
+        category, what = Category.CANCELLED, "was cancelled"
+    elif job.conclusion == "timed_out":
+        category, what = Category.JOB_TIMEOUT, "ran out of time"
+    else:
+        category, what = Category.UNKNOWN, "failed"
+    return Diagnosis(
+        passed=False,
+        category=category,
+        retryable=False,
+        confidence=Confidence.LOW,
+        summary=f"The job {what}{_step(job)}; none of its logs could be read.",
+    )
+
+
+def _step(job: Job) -> str:
+    failed = [step.name for step in job.steps if step.conclusion in {"failure", "timed_out", "cancelled"}]
+    return f" in step {failed[0]}" if failed else ""

@@ -1,0 +1,179 @@
+"""A label changed: make CI run what the labels ask for, once, and say in one line what was done.
+
+Acts on the labels as they are once they have been quiet for a while, never on single events.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from .context import Context, Job, Pull, RefusedError, Run, Task
+from .failures import keep, unexplained
+from .plans import Plan, plan_for, read_plan
+from .render import replies
+from .reruns import Order, already_started, guarded, start
+from .runs import main_run, mirror_sha, runs_of_head
+
+log = structlog.get_logger()
+
+
+async def on_label(task: Task, data: dict[str, Any], ctx: Context) -> list[Task]:
+    """Wait until the labels are quiet: each event moves the deadline, and the last one acts."""
+    if data["label"] not in ctx.config.ci_labels:
+        return []
+    number = int(data["pull"])
+    before = await ctx.store.recall(_burst_key(number))
+    added = bool(data["added"]) or (before is not None and bool(before["added"]))
+    await ctx.store.remember(_burst_key(number), {"id": task.key, "added": added})
+    note = {"id": task.key, "by": data["by"]}
+    return [Task("labels", task.repo, key=task.key, data=note, pull=number, delay_s=ctx.label_debounce_s)]
+
+
+def _burst_key(number: int) -> str:
+    return f"labels-{number}"
+
+
+async def obey(task: Task, ctx: Context) -> list[Task]:
+    """Act on the labels, unless a newer event will do so."""
+    number = task.pull or 0
+    burst = await ctx.store.recall(_burst_key(number))
+    if burst is None or burst["id"] != task.data["id"]:
+        return []
+    await fulfil(number, by=str(task.data["by"]), added=bool(burst["added"]), ctx=ctx)
+    await ctx.store.forget(_burst_key(number))
+    return []
+
+
+async def grant(task: Task, ctx: Context) -> list[Task]:
+    """A run ended: carry out the wish that waited for it, if there still is one."""
+    number = task.pull or 0
+    wish = await ctx.store.recall(_wish_key(number))
+    if wish is not None:
+        await fulfil(number, by=str(wish["by"]), added=True, ctx=ctx)
+    return []
+
+
+def _wish_key(number: int) -> str:
+    return f"wish-{number}"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What the decision rests on. `has` is the plan that the run follows; None if it has not read the labels yet."""
+
+    pull: Pull
+    run: Run
+    wanted: Plan
+    has: Plan | None
+    by: str
+
+
+async def fulfil(number: int, *, by: str, added: bool, ctx: Context) -> None:
+    """Compare what the labels ask for with what the newest run really does, and act on the difference.
+
+    Args:
+        added: a label was added since the last time; taking labels away alone starts nothing.
+    """
+    pull = await ctx.github.pull(number)
+    if pull.state != "open":
+        await ctx.store.forget(_wish_key(number))
+        return
+    wanted = plan_for(pull.labels, ctx.config)
+    run = main_run(await runs_of_head(pull, ctx), number=number, config=ctx.config)
+    if run is None:
+        if added:
+            mirrored = await mirror_sha(number, ctx) == pull.head_sha
+            vetting = ctx.config.vetting
+            await _say(
+                pull, wanted, replies.no_run(pull.head_sha, mirrored=mirrored, draft=pull.draft, vetting=vetting), ctx
+            )
+        return
+    scene = Scene(pull, run, wanted, await _plan_of(run, ctx), by)
+    if scene.has is not None and scene.has.effect == wanted.effect:
+        await ctx.store.forget(_wish_key(number))
+        if added and await already_started(run.id, run.attempt, ctx) is None:
+            await _say(pull, wanted, replies.label_already_read(wanted, run, config=ctx.config), ctx)
+    elif not added:
+        if not set(pull.labels) & ctx.config.ci_labels:
+            await ctx.store.forget(_wish_key(number))
+    elif run.status != "completed":
+        await _wait(scene, ctx)
+    else:
+        await _rerun(scene, ctx)
+
+
+async def _wait(scene: Scene, ctx: Context) -> None:
+    """A run in progress cannot be re-run; remember the wish until it is done."""
+    run, wanted = scene.run, scene.wanted
+    started = await already_started(run.id, run.attempt, ctx)
+    if started is not None and started.get("effect") == list(wanted.effect):
+        # Our own re-run, whose plan job has not come to the labels yet.
+        await _say(scene.pull, wanted, replies.label_rerun(wanted, run, attempt=run.attempt, config=ctx.config), ctx)
+        return
+    await ctx.store.remember(_wish_key(scene.pull.number), {"by": scene.by, "head_sha": scene.pull.head_sha})
+    reply = replies.label_will_be_read if scene.has is None else replies.label_waits
+    await _say(scene.pull, wanted, reply(wanted, run, config=ctx.config), ctx)
+
+
+async def _rerun(scene: Scene, ctx: Context) -> None:
+    pull, run, wanted = scene.pull, scene.run, scene.wanted
+    count_key = f"label-reruns-{run.id}"
+    so_far = int((await ctx.store.recall(count_key) or {}).get("count", 0))
+    if so_far >= ctx.config.limits.label_reruns_per_run:
+        await ctx.store.forget(_wish_key(pull.number))
+        await _say(pull, wanted, replies.label_too_often(wanted, run, config=ctx.config), ctx)
+        return
+    if refusal := await guarded(pull, run, ctx):
+        await ctx.store.forget(_wish_key(pull.number))
+        await _say(pull, wanted, replies.refused(refusal, config=ctx.config), ctx)
+        return
+    await read_before(run, pull, ctx)
+    order = Order(
+        key=f"labels-rerun-{run.id}-{run.attempt}",
+        by=scene.by,
+        why="labels",
+        extra={"effect": list(wanted.effect)},
+    )
+    try:
+        attempt = await start(run, lambda: ctx.github.rerun(run.id), order, ctx)
+    except RefusedError as error:
+        await _say(pull, wanted, replies.github_said(error.status, error.message), ctx)
+        return
+    await ctx.store.remember(count_key, {"count": so_far + 1})
+    await ctx.store.forget(_wish_key(pull.number))
+    await _say(pull, wanted, replies.label_rerun(wanted, run, attempt=attempt, config=ctx.config), ctx)
+
+
+async def read_before(run: Run, pull: Pull, ctx: Context) -> None:
+    """Explain what is not explained yet: a full re-run can make the artifacts of earlier attempts vanish."""
+    for job in await unexplained(run, await ctx.github.jobs(run.id), ctx):
+        await keep(job, run, [pull], ctx)
+
+
+async def _plan_of(run: Run, ctx: Context) -> Plan | None:
+    """Read from the plan job's own log what the run tests; None if it has not finished or does not say."""
+    jobs = await ctx.github.jobs(run.id)
+    job = next((job for job in jobs if job.name == ctx.config.jobs.plan), None)
+    if job is None or job.conclusion != "success":
+        return None
+    return await _plan_in_log(job, ctx)
+
+
+async def _plan_in_log(job: Job, ctx: Context) -> Plan | None:
+    found = read_plan(await ctx.files.tail(await ctx.files.job_log(job)), ctx.config)
+    if found is None:
+        log.warning("labels.plan_unread", job_id=job.id)
+    return found
+
+
+async def _say(pull: Pull, wanted: Plan, text: str, ctx: Context) -> None:
+    """One answer per head and plan, edited as things move on."""
+    effect = hashlib.sha256(repr(wanted.effect).encode()).hexdigest()[:8]
+    try:
+        await ctx.comments.upsert(pull.number, key=f"labels-{pull.head_sha[:12]}-{effect}", body=text + "\n")
+    except RefusedError as error:
+        log.warning("labels.unsaid", pull=pull.number, status=error.status, why=error.message)

@@ -1,0 +1,210 @@
+"""Bring the ONE comment of a pull request up to date with what is known about its present head."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from config.repo import RepoConfig
+
+from .context import Context, Job, JobFinding, Pull, RefusedError, Run, Task
+from .events import RED
+from .render.report import render_report
+from .render.view import Cause, JobView, Now, Report, RunView
+from .rerun_hint import rerun_hint
+from .runs import failed_gates, failed_leaves, newest_per_workflow, runs_of_head, shown_name
+
+log = structlog.get_logger()
+
+KEY = "report"
+#: Findings of one run that come in quick succession share an edit of the comment.
+WINDOW_S = 10
+
+
+def merge_queue_key(number: int) -> str:
+    """Under which key the newest merge-queue run of a pull request is remembered."""
+    return f"merge-queue-{number}"
+
+
+def trouble_key(number: int, head_sha: str) -> str:
+    """Under which key it is remembered that the bot itself failed."""
+    return f"trouble-{number}-{head_sha}"
+
+
+async def report_task(task: Task, number: int, run: Run, job: Job, ctx: Context) -> Task:
+    """Schedule the comment: at once for a run's first finding, then at most once per window."""
+    first = await ctx.store.once(f"reported-{run.id}-{run.attempt}", {"job_id": job.id})
+    if first["job_id"] == job.id:
+        return Task("report", task.repo, key=f"job-{job.id}-{task.key}", pull=number)
+    now_s = ctx.now().timestamp()
+    window = math.floor(now_s / WINDOW_S) + 1
+    key = f"run-{run.id}-{run.attempt}-window-{window}"
+    return Task("report", task.repo, key=key, pull=number, delay_s=window * WINDOW_S - now_s)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the comment is made from; `jobs` holds the newest attempt of each run that matters."""
+
+    pull: Pull
+    runs: Sequence[Run]
+    jobs: Mapping[int, Sequence[Job]]
+    findings: Sequence[JobFinding]
+    queue_run: int | None = None
+    changed_files: frozenset[str] | None = None
+    outdated_sha: str | None = None
+    trouble: tuple[str, ...] = field(default=())
+
+
+async def report(task: Task, ctx: Context) -> list[Task]:
+    """Create or edit the comment, if there is something to say or to correct."""
+    number = task.pull if task.pull is not None else int(task.data["pull"])
+    pull = await ctx.github.pull(number)
+    if pull.state != "open":
+        return []
+    said = await ctx.store.recall(f"report-{number}")
+    facts = await _gather(pull, said or {}, ctx)
+    view = assemble(facts, ctx.config, report_url=ctx.report_url)
+    if said is None and not _worth_saying(view, ctx.config):
+        return []
+    try:
+        await ctx.comments.upsert(number, key=KEY, body=render_report(view))
+    except RefusedError as error:
+        # A locked conversation or a lost permission: trying again would only be refused again.
+        log.warning("report.refused", pull=number, status=error.status, why=error.message)
+        return []
+    await ctx.store.remember(f"report-{number}", {"head_sha": pull.head_sha, "before": facts.outdated_sha})
+    log.info("report.posted", pull=number, causes=len(view.causes))
+    return []
+
+
+def _worth_saying(view: Report, config: RepoConfig) -> bool:
+    """A green pull request is left in peace; a mistake in the settings alone is no reason to speak either."""
+    own_trouble = len(view.trouble) > len(config.problems)
+    return bool(view.causes or view.unexplained or own_trouble or any(run.gates for run in view.runs))
+
+
+async def _gather(pull: Pull, said: Mapping[str, str | None], ctx: Context) -> Facts:
+    findings = list(await ctx.store.findings(pull=pull.number, head_sha=pull.head_sha))
+    runs = newest_per_workflow(await runs_of_head(pull, ctx))
+    queue = await ctx.store.recall(merge_queue_key(pull.number))
+    queue_run = None
+    if queue and queue["head_sha"] == pull.head_sha:
+        queue_run = int(queue["run_id"])
+        findings += await ctx.store.findings(pull=pull.number, head_sha=queue["sha"])
+        runs.append(await ctx.github.run(queue_run))
+    matter = [run for run in runs if run.conclusion in RED or any(found.run_id == run.id for found in findings)]
+    jobs = {run.id: await ctx.github.jobs(run.id) for run in matter}
+    trouble = await ctx.store.recall(trouble_key(pull.number, pull.head_sha))
+    before = said.get("head_sha") if said.get("head_sha") != pull.head_sha else said.get("before")
+    return Facts(
+        pull=pull,
+        runs=runs,
+        jobs=jobs,
+        findings=findings,
+        queue_run=queue_run,
+        changed_files=await _changed_files(pull, ctx) if findings else None,
+        outdated_sha=before,
+        trouble=(*ctx.config.problems, *([str(trouble["text"])] if trouble else [])),
+    )
+
+
+async def _changed_files(pull: Pull, ctx: Context) -> frozenset[str] | None:
+    try:
+        return frozenset(await ctx.github.changed_files(pull.number))
+    except RefusedError as error:
+        log.info("report.no_changed_files", pull=pull.number, status=error.status)
+        return None
+
+
+def assemble(facts: Facts, config: RepoConfig, *, report_url: str | None = None) -> Report:
+    """Turn facts into what the comment says: one cause per fingerprint, each job as it stands now."""
+    known = {run.id for run in facts.runs}
+    newest: dict[tuple[int, str], JobFinding] = {}
+    for finding in facts.findings:
+        if finding.run_id in known:
+            newest[finding.run_id, finding.job_name] = finding
+    explained = set(newest)
+    unexplained = [
+        JobView(job.name, job.html_url, job.attempt)
+        for run in facts.runs
+        if run.status == "completed"
+        for job in failed_leaves(facts.jobs.get(run.id, ()), config.jobs)
+        if (run.id, shown_name(job, config.jobs)) not in explained
+    ]
+    return Report(
+        number=facts.pull.number,
+        head_sha=facts.pull.head_sha,
+        runs=tuple(_run_view(run, facts, config) for run in facts.runs if _worth_showing(run, facts)),
+        causes=_causes(list(newest.values()), facts, config),
+        unexplained=tuple(unexplained),
+        outdated_sha=facts.outdated_sha,
+        trouble=facts.trouble,
+        report_url=report_url,
+    )
+
+
+def _worth_showing(run: Run, facts: Facts) -> bool:
+    """All runs while nothing failed; else those that have to do with the failure."""
+    return run.id in facts.jobs or not facts.jobs
+
+
+def _run_view(run: Run, facts: Facts, config: RepoConfig) -> RunView:
+    jobs = facts.jobs.get(run.id, ())
+    leaves = failed_leaves(jobs, config.jobs)
+    gates = failed_gates(jobs, config.jobs) if run.status == "completed" and not leaves else []
+    return RunView(
+        name=run.name,
+        url=run.html_url,
+        attempt=run.attempt,
+        completed=run.status == "completed",
+        conclusion=run.conclusion,
+        failed=len(leaves),
+        passed=sum(job.conclusion == "success" for job in jobs),
+        unfinished=sum(job.status != "completed" for job in jobs),
+        gates=tuple(job.name for job in gates),
+        merge_queue=run.id == facts.queue_run,
+    )
+
+
+def _causes(findings: Sequence[JobFinding], facts: Facts, config: RepoConfig) -> tuple[Cause, ...]:
+    groups: dict[str, list[JobFinding]] = {}
+    for finding in findings:
+        found = finding.diagnosis
+        same = f"{found.category}-{found.fingerprint}" if found.fingerprint else f"job-{finding.job_id}"
+        groups.setdefault(same, []).append(finding)
+    causes = [_cause(group, facts, config) for group in groups.values()]
+    order = {"failed": 0, "running": 1, "passed": 2}
+    return tuple(sorted(causes, key=lambda cause: (order[cause.now], -len(cause.jobs))))
+
+
+def _cause(group: Sequence[JobFinding], facts: Facts, config: RepoConfig) -> Cause:
+    levels = {"high": 0, "medium": 1, "low": 2}
+    best = min(group, key=lambda finding: levels[finding.diagnosis.confidence])
+    location = best.diagnosis.location
+    changed = None
+    if location is not None and facts.changed_files is not None:
+        changed = location.rsplit(":", 1)[0] in facts.changed_files
+    return Cause(
+        diagnosis=best.diagnosis,
+        jobs=tuple(_job_view(finding, facts, config) for finding in sorted(group, key=lambda one: one.job_name)),
+        notes=tuple(dict.fromkeys(note for finding in group for note in finding.notes)),
+        changed=changed,
+        rerun=rerun_hint(best, facts.jobs.get(best.run_id, ()), config),
+    )
+
+
+def _job_view(finding: JobFinding, facts: Facts, config: RepoConfig) -> JobView:
+    jobs = facts.jobs.get(finding.run_id, ())
+    job = next((item for item in jobs if shown_name(item, config.jobs) == finding.job_name), None)
+    now: Now = "failed"
+    if job is not None and job.status != "completed":
+        now = "running"
+    elif job is not None and job.conclusion == "success":
+        now = "passed"
+    attempt = job.attempt if job is not None else finding.attempt
+    url = job.html_url if job is not None and now != "failed" else finding.job_url
+    return JobView(finding.job_name, url, finding.attempt, now, attempt)

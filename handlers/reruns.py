@@ -1,0 +1,115 @@
+"""Start a re-run once, however often the work is repeated after a crash, and check what it tests."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from .context import Context, Pull, RefusedError, Run, Task
+from .guard import Refusal, Scene, check, is_mirrored
+from .plans import read_tested_sha
+from .render import replies
+from .runs import main_run, mirror_sha, pulls_of_run, runs_of_head
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Order:
+    """Why a re-run is started: kept for the audit, and found again after a crash."""
+
+    key: str  # the same key never starts a second one
+    by: str
+    why: str
+    extra: dict[str, Any]
+
+
+async def guarded(pull: Pull, run: Run, ctx: Context, *, asked_at: Any = None) -> Refusal | None:
+    """Read everything anew and decide whether `run` may be re-run now."""
+    pull = await ctx.github.pull(pull.number)
+    newest = main_run(await runs_of_head(pull, ctx), number=pull.number, config=ctx.config) or run
+    mirror = await mirror_sha(pull.number, ctx) if is_mirrored(run, number=pull.number, config=ctx.config) else None
+    scene = Scene(pull=pull, run=run, newest=newest, mirror_sha=mirror, now=ctx.now(), asked_at=asked_at)
+    refusal = check(scene, ctx.config)
+    if refusal:
+        log.info("rerun.refused", pull=pull.number, run_id=run.id, reason=refusal.reason)
+    return refusal
+
+
+async def already_started(run_id: int, attempt: int, ctx: Context) -> dict[str, Any] | None:
+    """Return what we noted when we started this attempt, None if we did not."""
+    return await ctx.store.recall(f"started-{run_id}-{attempt}")
+
+
+async def was_started(key: str, run: Run, ctx: Context) -> bool:
+    """True if the re-run under `key` was started before a crash: the run has moved on since."""
+    record = await ctx.store.recall(key)
+    return record is not None and record["run_id"] == run.id and run.attempt > record["attempt"]
+
+
+async def start(run: Run, call: Callable[[], Awaitable[None]], order: Order, ctx: Context) -> int:
+    """Make the call and return the new attempt's number.
+
+    Raises:
+        RefusedError: GitHub said no.
+    """
+    record = await ctx.store.once(order.key, {"run_id": run.id, "attempt": run.attempt})
+    attempt = int(record["attempt"]) + 1
+    if run.attempt >= attempt:
+        return attempt
+    note = {"by": order.by, "why": order.why, "head_sha": run.head_sha, **order.extra}
+    await ctx.store.remember(f"started-{run.id}-{attempt}", note)
+    await call()
+    log.info("rerun.started", run_id=run.id, attempt=attempt, by=order.by, why=order.why, head_sha=run.head_sha)
+    return attempt
+
+
+async def vet(task: Task, ctx: Context) -> list[Task]:
+    """After a re-run of ours has resolved what it tests: cancel it unless that is made from the vetted commit.
+
+    The plan job reads the pull request's merge commit at run time; its second parent must be the head that was vetted.
+    """
+    run_id, attempt = int(task.data["run_id"]), int(task.data["attempt"])
+    if await already_started(run_id, attempt, ctx) is None:
+        return []
+    run = await ctx.github.run(run_id)
+    tested = await _tested_sha(run, ctx)
+    if tested is None:
+        log.warning("vet.unread", run_id=run_id, attempt=attempt)
+        return []
+    if tested == run.head_sha or run.head_sha in list(await ctx.github.commit_parents(tested))[1:]:
+        return []
+    log.warning("vet.mismatch", run_id=run_id, attempt=attempt, tested=tested, vetted=run.head_sha)
+    cancelled = run.attempt == attempt and run.status != "completed" and await _cancel(run, ctx)
+    for number in await _numbers(run, ctx):
+        body = replies.unvetted(run, tested=tested, cancelled=cancelled, vetting=ctx.config.vetting)
+        await ctx.comments.upsert(number, key=f"vet-{run_id}-{attempt}", body=body)
+    return []
+
+
+async def _numbers(run: Run, ctx: Context) -> list[int]:
+    """The head may have moved: that is what this is about, so the branch name counts here."""
+    from_branch = ctx.config.mirror_branch.split("{number}", 1)[0]
+    branch = run.head_branch or ""
+    if branch.startswith(from_branch) and branch.removeprefix(from_branch).isdecimal():
+        return [int(branch.removeprefix(from_branch))]
+    return [pull.number for pull in await pulls_of_run(run, ctx)]
+
+
+async def _tested_sha(run: Run, ctx: Context) -> str | None:
+    for job in await ctx.github.jobs(run.id):
+        if job.name == ctx.config.jobs.plan and job.conclusion == "success":
+            return read_tested_sha(await ctx.files.tail(await ctx.files.job_log(job)))
+    return None
+
+
+async def _cancel(run: Run, ctx: Context) -> bool:
+    try:
+        await ctx.github.cancel(run.id)
+    except RefusedError as error:
+        log.warning("vet.not_cancelled", run_id=run.id, status=error.status, why=error.message)
+        return False
+    return True

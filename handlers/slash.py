@@ -1,0 +1,192 @@
+"""A comment holds commands: say at once that they were seen, carry out each once, and answer in one reply."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, get_args
+
+import structlog
+
+from .commands.asking import Ask, Final, Outcome
+from .commands.grammar import Command, Parsed, Plain, Rerun, Unclear, parse_line
+from .commands.registry import VERBS
+from .context import Context, RefusedError, Task, UserError
+from .permissions import Verdict, may, spend_author_budget
+from .render.safe_text import code, prose
+
+log = structlog.get_logger()
+
+#: Of several commands the one that most needs attention decides the reaction.
+WORST_FIRST: tuple[Final, ...] = ("-1", "confused", "rocket", "+1")
+
+
+async def on_comment(task: Task, data: dict[str, Any], ctx: Context) -> list[Task]:
+    """Show 👀 before any work if the person may do what they ask for, then queue the work behind the pull request."""
+    people = _people(data)
+    pull = await ctx.github.pull(int(data["pull"])) if data["on_pull"] else None
+    for line in data["lines"]:
+        parsed = parse_line(line)
+        if not isinstance(parsed, Unclear) and (await may(parsed.right, people, pull, ctx)).allowed:
+            await _react(int(data["comment_id"]), "eyes", ctx)
+            break
+    return [Task("command", task.repo, key=task.key, data=data, pull=int(data["pull"]))]
+
+
+def _people(data: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((str(data["author"]), str(data["editor"]))))
+
+
+async def answer(task: Task, ctx: Context) -> list[Task]:
+    """Carry out each line that was not carried out before, and keep the one reply to this comment true."""
+    data = task.data
+    comment_id, number = int(data["comment_id"]), int(data["pull"])
+    pull = await ctx.github.pull(number) if data["on_pull"] else None
+    outcomes: list[tuple[str, Outcome]] = []
+    for line in dict.fromkeys(data["lines"]):
+        key = f"{comment_id}-{hashlib.sha256(line.encode()).hexdigest()[:12]}"
+        ask = Ask(key, _people(data), pull, datetime.fromisoformat(data["at"]), task)
+        outcome = await _once(line, ask, said_before=line in data["old_lines"], ctx=ctx)
+        if outcome is not None:
+            outcomes.append((line, outcome))
+    if outcomes:
+        await _reply(data, outcomes, number, ctx)
+    return [follow_up for _, outcome in outcomes for follow_up in outcome.tasks]
+
+
+async def _once(line: str, ask: Ask, *, said_before: bool, ctx: Context) -> Outcome | None:
+    """Return the stored answer of a line, or carry it out; None for a line that stood there before an edit."""
+    stored = await ctx.store.recall(f"said-{ask.key}")
+    if stored is not None:
+        follow_ups = tuple(Task(repo=ask.task.repo, **follow_up) for follow_up in stored["tasks"])
+        return Outcome(str(stored["text"]), stored["reaction"], follow_ups)
+    if said_before:
+        return None
+    parsed = parse_line(line)
+    outcome = await _execute(parsed, ask, ctx)
+    await ctx.store.remember(f"said-{ask.key}", _record(outcome))
+    log.info(
+        "command.done",
+        by=ask.by,
+        line=line,
+        reaction=outcome.reaction,
+        head_sha=ask.pull.head_sha if ask.pull else None,
+    )
+    return outcome
+
+
+def _record(outcome: Outcome) -> dict[str, Any]:
+    """Keep the follow-ups too: they are asked for again if we crash before the engine has them."""
+    tasks = [
+        {"name": task.name, "key": task.key, "data": task.data, "pull": task.pull, "delay_s": task.delay_s}
+        for task in outcome.tasks
+    ]
+    return {"text": outcome.text, "reaction": outcome.reaction, "tasks": tasks}
+
+
+async def _execute(parsed: Parsed, ask: Ask, ctx: Context) -> Outcome:
+    if isinstance(parsed, Unclear):
+        return _unclear(parsed)
+    verb = VERBS[_name(parsed)]
+    if verb.needs_pull and ask.pull is None:
+        return Outcome(f"{code(verb.usage[0])} works on pull requests only.", "confused")
+    verdict = await may(parsed.right, ask.people, ask.pull, ctx)
+    if not verdict.allowed:
+        return await _denied(parsed, verdict, ask, ctx)
+    try:
+        return await _run(parsed, verdict, ask, ctx)
+    except UserError as error:
+        return Outcome(str(error), "confused")
+    except RefusedError as error:
+        return Outcome(f"GitHub refused ({error.status}): {prose(error.message)}", "confused")
+
+
+def _name(parsed: Command) -> str:
+    return parsed.verb if isinstance(parsed, Plain) else "rerun" if isinstance(parsed, Rerun) else "help"
+
+
+async def _run(parsed: Command, verdict: Verdict, ask: Ask, ctx: Context) -> Outcome:
+    """Run the verb; the author of a pull request pays from a daily budget, and gets it back if nothing was started."""
+    verb = VERBS[_name(parsed)]
+    pays = isinstance(parsed, Rerun) and not parsed.dry_run and verdict.grant == "author" and ask.pull is not None
+    if not pays or ask.pull is None:
+        outcome: Outcome = await verb.run(parsed, ask, ctx)
+        return outcome
+    receipt = await spend_author_budget(ask.pull, verdict.login, spender=ask.key, ctx=ctx)
+    if receipt is None:
+        most = ctx.config.limits.author_reruns_per_day
+        return Outcome(f"You have started {most} re-runs here today. Somebody with write access can start more.", "-1")
+    outcome = await verb.run(parsed, ask, ctx)
+    if outcome.reaction != "rocket":
+        await ctx.store.forget(receipt)
+    return outcome
+
+
+def _unclear(parsed: Unclear) -> Outcome:
+    hints = ", ".join(code(line, limit=300) for line in parsed.nearest)
+    return Outcome(prose(parsed.why) + (f" Did you mean {hints}?" if hints else ""), "confused")
+
+
+async def _denied(parsed: Command, verdict: Verdict, ask: Ask, ctx: Context) -> Outcome:
+    """Say once a day and person that something is not allowed; after that the reaction alone says it."""
+    number = ask.pull.number if ask.pull else 0
+    key = f"denied-{number}-{verdict.login}-{ctx.now().date().isoformat()}"
+    first = await ctx.store.once(key, {"ask": ask.key})
+    if first["ask"] != ask.key:
+        return Outcome("", "-1")
+    who = _who(ctx.config.commands.get(parsed.right, ()))
+    return Outcome(f"Not allowed for {code(verdict.login)}: {code('/mlm ' + _name(parsed))} is for {who}.", "-1")
+
+
+def _who(grants: Sequence[str]) -> str:
+    words = {"trustees": "trusted users", "author": "the author of the pull request", "anyone": "everybody"}
+    named = [words.get(grant) or f"people with the {grant.removeprefix('role:')} role" for grant in grants]
+    return " or ".join(name for name in named if not name.startswith("people with the user:")) or "nobody"
+
+
+async def _reply(data: dict[str, Any], outcomes: Sequence[tuple[str, Outcome]], number: int, ctx: Context) -> None:
+    comment_id = int(data["comment_id"])
+    body = reply_text(outcomes, dropped=int(data["dropped"]))
+    if body:
+        try:
+            await ctx.comments.upsert(number, key=f"reply-{comment_id}", body=body)
+        except RefusedError as error:
+            log.warning("command.unanswered", comment_id=comment_id, status=error.status, why=error.message)
+    final = next(mark for mark in WORST_FIRST if any(outcome.reaction == mark for _, outcome in outcomes))
+    for stale in ("eyes", *(mark for mark in get_args(Final) if mark != final)):
+        await _unreact(comment_id, stale, ctx)
+    await _react(comment_id, final, ctx)
+
+
+def reply_text(outcomes: Sequence[tuple[str, Outcome]], *, dropped: int) -> str:
+    """One command: its answer. Several: each with what was read. "" if there is nothing to say."""
+    spoken = [(line, outcome) for line, outcome in outcomes if outcome.text]
+    if len(spoken) == 1 and len(outcomes) == 1 and not dropped:
+        return spoken[0][1].text + "\n"
+    parts = [f"{code('/mlm ' + line, limit=300)}\n\n{outcome.text}" for line, outcome in spoken]
+    if dropped:
+        parts.append(f"{dropped} more commands were not read: a comment may hold five.")
+    return "\n\n".join(parts) + "\n" if parts else ""
+
+
+async def _react(comment_id: int, mark: Any, ctx: Context) -> None:
+    """A reaction is a courtesy: a comment that was deleted or locked meanwhile stops nothing."""
+    try:
+        await ctx.github.react(comment_id, mark)
+    except RefusedError as error:
+        log.info("reaction.refused", comment_id=comment_id, mark=mark, status=error.status)
+
+
+async def _unreact(comment_id: int, mark: Any, ctx: Context) -> None:
+    try:
+        await ctx.github.unreact(comment_id, mark)
+    except RefusedError as error:
+        log.info("reaction.kept", comment_id=comment_id, mark=mark, status=error.status)
+
+
+async def apologize_for(task: Task, ctx: Context) -> None:
+    """Answer that the command could not be carried out for a reason that lies with the bot."""
+    text = "I could not do this: something is broken on my side, and it was logged. Trying again may help."
+    first = str(task.data["lines"][0])
+    await _reply({**task.data, "dropped": 0}, [(first, Outcome(text, "confused"))], int(task.data["pull"]), ctx)

@@ -1,0 +1,93 @@
+"""All pieces of work, by name: what the durable engine calls, once or, after a crash, again."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import structlog
+
+from . import failures, labels, reporting, reruns, slash
+from .context import Context, Task
+from .runs import pulls_of_run
+
+log = structlog.get_logger()
+
+Work = Callable[[Task, Context], Awaitable[list[Task]]]
+OnDelivery = Callable[[Task, dict[str, Any], Context], Awaitable[list[Task]]]
+
+
+async def perform(task: Task, ctx: Context) -> list[Task]:
+    """Carry out a task and return what follows from it.
+
+    Safe to repeat: each effect is looked for before it is made.
+
+    Raises:
+        RateLimitedError: do it again later.
+        KeyError: there is no task of that name.
+    """
+    return await TASKS[task.name](task, ctx)
+
+
+async def apologize(task: Task, ctx: Context) -> None:
+    """Tell the reader that a task failed for good, for a reason that lies with the bot."""
+    if task.name == "command":
+        await slash.apologize_for(task, ctx)
+    elif task.name in {"report", "diagnose"}:
+        await _admit(task, ctx)
+
+
+async def _admit(task: Task, ctx: Context) -> None:
+    """Say in the one comment that it is incomplete."""
+    if task.name == "diagnose":
+        job = await ctx.github.job(int(task.data["job_id"]))
+        numbers = [pull.number for pull in await pulls_of_run(await ctx.github.run(job.run_id), ctx)]
+        text = f"A failed job could not be examined because of a fault of the bot: {job.name}"
+    else:
+        numbers = [task.pull] if task.pull is not None else []
+        text = "This comment may be incomplete because of a fault of the bot."
+    for number in numbers:
+        pull = await ctx.github.pull(number)
+        await ctx.store.remember(reporting.trouble_key(number, pull.head_sha), {"text": text})
+        if task.name == "diagnose":
+            await reporting.report(Task("report", task.repo, key=f"sorry-{task.key}", pull=number), ctx)
+
+
+async def _delivery(task: Task, ctx: Context) -> list[Task]:
+    """Route a delivery to what it means for us."""
+    route = DELIVERIES[str(task.data["event"]), str(task.data["action"])]
+    return await route(task, dict(task.data["data"]), ctx)
+
+
+async def _on_head_moved(task: Task, data: dict[str, Any], _ctx: Context) -> list[Task]:
+    return [Task("report", task.repo, key=f"moved-{task.key}", pull=int(data["pull"]))]
+
+
+async def _on_closed(_task: Task, data: dict[str, Any], ctx: Context) -> list[Task]:
+    """A closed pull request wants no run any more."""
+    await ctx.store.forget(f"wish-{data['pull']}")
+    return []
+
+
+DELIVERIES: Mapping[tuple[str, str], OnDelivery] = {
+    ("workflow_job", "completed"): failures.on_job_completed,
+    ("check_run", "completed"): failures.on_job_completed,
+    ("workflow_run", "completed"): failures.on_run_completed,
+    ("pull_request", "labeled"): labels.on_label,
+    ("pull_request", "unlabeled"): labels.on_label,
+    ("pull_request", "synchronize"): _on_head_moved,
+    ("pull_request", "closed"): _on_closed,
+    ("issue_comment", "created"): slash.on_comment,
+    ("issue_comment", "edited"): slash.on_comment,
+}
+
+#: "delivery" comes first for each webhook; the others follow from it.
+TASKS: Mapping[str, Work] = {
+    "delivery": _delivery,
+    "diagnose": failures.diagnose,
+    "report": reporting.report,
+    "labels": labels.obey,
+    "wish": labels.grant,
+    "command": slash.answer,
+    "vet": reruns.vet,
+}
