@@ -38,8 +38,11 @@ class Seen:
 
 
 @asynccontextmanager
-async def engine(path: Path, perform: Perform, seen: Seen, **more: object) -> AsyncIterator[Engine]:
-    settings = EngineSettings(database_url=f"sqlite:///{path}/engine.db", executor_id="one")
+async def engine(where: Path | str, perform: Perform, seen: Seen, **more: object) -> AsyncIterator[Engine]:
+    """Run an engine on a new or known folder (SQLite) or a database URL."""
+    settings = EngineSettings(
+        database_url=where if isinstance(where, str) else f"sqlite:///{where}/engine.db", executor_id="one"
+    )
     running = Engine(
         replace(settings, **more),  # type: ignore[arg-type]
         perform=perform,

@@ -81,6 +81,7 @@ class Engine:
         """
         lock = lock_for(self._settings.database_url, self._settings.executor_id)
         if not await lock.take():
+            await lock.release()  # its connection, if it has one
             raise ExecutorInUseError(
                 f"another process runs with executor id {self._settings.executor_id!r} on this database;"
                 " stop it first, or give this one an MLM_EXECUTOR_ID of its own"

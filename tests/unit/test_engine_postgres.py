@@ -1,0 +1,57 @@
+"""The same engine on PostgreSQL, where several processes share the work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import pytest
+from engine_harness import Seen, engine, idle, task, until
+from postgres import postgres_server
+
+from bot.engine.adapter import ExecutorInUseError
+from bot.engine.locks import lock_for
+from handlers.context import Task
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with postgres_server() as made:
+        yield made
+
+
+async def test_a_lock_belongs_to_one_holder_and_ends_with_it(url: str) -> None:
+    one, other = lock_for(url, "x"), lock_for(url, "x")
+    assert await one.take()
+    assert await one.take(), "held still"
+    assert not await other.take()
+    await one.release()
+    assert await other.take()
+    await other.release()
+
+
+async def test_once_and_in_turn_and_taken_over(url: str) -> None:
+    free, started = asyncio.Event(), asyncio.Event()
+    seen = Seen()
+
+    async def perform(one: Task) -> Sequence[Task]:
+        if one.name == "delivery":
+            return [task("f", name="report", pull=1, text="\0 \ud800")]
+        started.set()
+        await free.wait()
+        return []
+
+    async with engine(url, perform, seen, executor_id="dead", grace_s=0.0) as running:
+        assert await running.accept(task("d"))
+        assert not await running.accept(task("d"))
+        await until(started.is_set)
+        with pytest.raises(ExecutorInUseError):
+            async with engine(url, perform, seen, executor_id="dead"):
+                pass
+    free.set()
+    async with engine(url, perform, seen, executor_id="alive", rescue_every_s=0.2) as running:
+        await until(lambda: ("f", "done") in seen.outcomes)
+        await idle(running)
+    assert seen.outcomes[0] == ("d", "done")
+    assert [one for one in seen.outcomes if one[1] == "done"] == [("d", "done"), ("f", "done")]
+    assert seen.rescued == 1
