@@ -9,14 +9,21 @@ from functools import cache
 from analyzers.analyze import analyze
 from analyzers.model import Diagnosis
 from analyzers.rules import RuleSet
+from analyzers.verdict.commands import Fix, read_fixes, suggest_commands
 from bot.archives import Budget, open_bundle
-from config.rule_files import rule_documents
+from config.rule_files import fix_document, rule_documents
 
 
 @cache
 def packaged_rules() -> RuleSet:
     """Return the rules of config/rules; their proofs are run by the tests and at the start of the service."""
     return RuleSet.from_documents(rule_documents(), prove=False)
+
+
+@cache
+def packaged_fixes() -> tuple[Fix, ...]:
+    """Return what config/fixes.yaml offers to type next."""
+    return read_fixes(fix_document())
 
 
 def diagnose_path(
@@ -35,6 +42,8 @@ def diagnose_path(
     """
     opened = open_bundle(path, job_log=job_log, job_name=job_name, budget=Budget(watch=watch))
     diagnosis = analyze(opened.bundle, packaged_rules())
+    commands = diagnosis.commands or suggest_commands(diagnosis, packaged_fixes(), job_name=job_name)
     known = {skipped.name for skipped in diagnosis.read.skipped}
     trouble = tuple(skipped for skipped in opened.trouble() if skipped.name not in known)
-    return replace(diagnosis, read=replace(diagnosis.read, skipped=diagnosis.read.skipped + trouble))
+    read = replace(diagnosis.read, skipped=diagnosis.read.skipped + trouble)
+    return replace(diagnosis, commands=commands, read=read)
