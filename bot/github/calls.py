@@ -111,9 +111,8 @@ class Calls:
             try:
                 async with self._slots:
                     answer = await send()
-            except gidgethub.RedirectionException:
-                self._gate.passed()  # an answer like any other: where a download lies
-                raise
+            except gidgethub.RedirectionException as exc:
+                raise RefusedError("GitHub answered with an unexpected redirect", status=int(exc.status_code)) from exc
             except gidgethub.BadRequest as exc:
                 self._judge(exc)
             except TROUBLE as exc:

@@ -68,13 +68,19 @@ class Installation:
 
     async def location(self, repo: Repo, path: str, /, **values: Any) -> str:
         """Return where GitHub redirects a download to: a signed URL that lives about a minute."""
-        try:
-            await self.get(repo, path, **values)
-        except gidgethub.RedirectionException as exc:
-            where = exc.headers.get("location")
-            if where:
-                return where
-        raise RefusedError("GitHub offered no download", status=502)
+
+        async def ask(token: str) -> str | None:
+            options: dict[str, Any] = {"accept": ACCEPT, "extra_headers": VERSION_HEADER}
+            try:
+                await self._api.getitem(path, values, oauth_token=token, **options)
+            except gidgethub.RedirectionException as exc:
+                return exc.headers.get("location")
+            return None
+
+        where = await self._authorized(repo, ask)
+        if not where:
+            raise RefusedError("GitHub offered no download", status=502)
+        return where
 
     async def write(self, repo: Repo, method: Method, path: str, /, *, data: Any = b"", **values: Any) -> Any:
         """Change something. Never sent twice unless GitHub said that it did nothing.

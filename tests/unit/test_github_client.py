@@ -254,6 +254,12 @@ async def test_a_renamed_repository_is_followed_but_never_to_another_host(github
         await repo.run(6)
 
 
+async def test_a_redirect_where_none_belongs_is_a_refusal(github: Double, repo: GitHub) -> None:
+    github.on(f"GET {BASE}/contents/.github%2Fmlm.yml", Say(302, headers={"Location": f"{github.url}/elsewhere"}))
+    with pytest.raises(RefusedError, match="unexpected redirect"):
+        await repo.file(".github/mlm.yml")
+
+
 async def test_an_enterprise_server_has_its_api_below_a_path(github: Double, tmp_path: Path) -> None:
     github.always("GET /api/v3/app", Say(data={"id": 4711, "slug": "mlm-bot"}))
     github.always("POST /api/v3/app/installations/7/access_tokens", github.issue_token)
