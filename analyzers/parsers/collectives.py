@@ -13,6 +13,10 @@ from analyzers.reading.scan import Line
 
 #: glog's head: level, month and day, time with nanoseconds, file. The year is not in it.
 _GLOG = re.compile(r"^\[?[WEIF](?P<month>\d{1,2}?)(?P<day>\d\d) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d(?:\.\d+)?) ")
+#: Other clocks in the logs: training.py's "datetime: 2026-..." and "[2026-... iteration", NCCL's, Python logging's.
+_DATE = re.compile(
+    r"(?:^\[?|datetime: |^ \[)\d{4}-(?P<month>\d\d)-(?P<day>\d\d)[ T](?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d(?:\.\d+)?)"
+)
 _GROUP = re.compile(
     r"\[PG (?:ID )?(?P<id>\d+)(?: PG GUID (?P<guid>[^ \]]+))?(?: \((?P<name>[^)]*)\))? ?Rank (?P<rank>\d+)\]"
 )
@@ -75,7 +79,15 @@ class CollectiveReader:
 
 def glog_time(text: str) -> float | None:
     """Return the time of a glog line in seconds, as if all months had 31 days: only differences mean something."""
-    stamp = _GLOG.match(text)
+    return _seconds(_GLOG.match(text))
+
+
+def clock(text: str) -> float | None:
+    """Return the time of any line that has one, on the same scale as `glog_time`."""
+    return _seconds(_GLOG.match(text) or _DATE.search(text[:80]))
+
+
+def _seconds(stamp: re.Match[str] | None) -> float | None:
     if stamp is None:
         return None
     days = int(stamp["month"]) * 31 + int(stamp["day"])

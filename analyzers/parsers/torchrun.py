@@ -1,7 +1,7 @@
-"""What the launcher says: which process failed with which exit code, which were ended, and which process was which rank.
+"""What the launcher says: which process failed with which exit code, which were ended, which process was which rank.
 
-torchrun prints one line at once and a summary at its end, which is missing when it was killed itself; ft_launcher prints
-a ProcessFailure. torch 2.11 to 2.13: torch/distributed/elastic/multiprocessing/{api.py,errors/__init__.py}.
+torchrun prints one line at once and a summary at its end, which is missing when it was killed itself; ft_launcher
+prints a ProcessFailure. torch 2.11 to 2.13: torch/distributed/elastic/multiprocessing/{api.py,errors/__init__.py}.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ class LauncherReader:
         text = line.text
         if failed := _FAILED.search(text) or _PROCESS_FAILURE.search(text):
             rank, code, pid = int(failed["rank"]), int(failed["code"]), int(failed["pid"])
+            if self._exits:  # the launcher began anew: what it says of the last start counts
+                self._exits, self._early, self._ended, self._root = [], [], [], False
             self._early.append(ProcessExit(rank, code, None, root_cause=True, line=line.number))
             self._pids.setdefault(pid, rank)
             return True

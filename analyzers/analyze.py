@@ -1,0 +1,139 @@
+"""From everything known about one job to one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analyzers.model import (
+    Attempt,
+    Bundle,
+    Category,
+    Confidence,
+    Diagnosis,
+    Error,
+    Evidence,
+    Finding,
+    Read,
+    Role,
+)
+from analyzers.parsers.job_log import read_job_log
+from analyzers.parsers.job_report import Ending, JobReport
+from analyzers.parsers.rank_log import LogReading, RankLogReader
+from analyzers.reading.layout import place
+from analyzers.rules import RuleSet
+from analyzers.verdict.blame import Blame
+from analyzers.verdict.category import is_retryable
+from analyzers.verdict.choice import attempts_of, decisive_run
+from analyzers.verdict.fingerprint import fingerprint
+from analyzers.verdict.runs import Outcome, Run, exits_of, gather_runs
+from analyzers.verdict.summary import summarise
+
+JOB_LOG = "job.log"
+
+
+def analyze(bundle: Bundle, rules: RuleSet) -> Diagnosis:
+    """Diagnose one job. Pure: the same bundle gives the same answer, whatever the order of its sources.
+
+    Never raises for what the logs hold; OSError and the like from reading a source pass through.
+    """
+    report = read_job_log(bundle.job_log, rules) if bundle.job_log is not None else JobReport()
+    readings = _read_logs(bundle, rules)
+    newest = report.run_folder.rpartition("/")[2] if report.run_folder else None
+    launch = report.launches[-1] if report.launches else None
+    runs = gather_runs(readings, rules, exits_of(JOB_LOG, launch.exits if launch else ()), newest)
+    read = Read(
+        len(readings) + (bundle.job_log is not None),
+        sum(reading.size_bytes for reading in readings) + report.bytes,
+        bundle.skipped,
+    )
+    if report.passed:
+        return _passed(attempts_of(runs), read)
+    job_failed = report.ending in (Ending.FAILED, Ending.TIMED_OUT, Ending.CANCELLED, Ending.RUNNER_LOST)
+    run = decisive_run(runs, newest=newest, job_failed=job_failed)
+    return _decide(report, run, runs, read, job_failed=job_failed)
+
+
+def _read_logs(bundle: Bundle, rules: RuleSet) -> list[LogReading]:
+    reader = RankLogReader(rules)
+    readings = []
+    for source in sorted(bundle.sources, key=lambda source: source.name):
+        where = place(source.name)
+        if where is not None:
+            readings.append(reader.read(source, where))
+    return readings
+
+
+def _decide(report: JobReport, run: Run | None, runs: Sequence[Run], read: Read, *, job_failed: bool) -> Diagnosis:
+    """Weigh what the ranks say against what the runner says."""
+    attempts = attempts_of(runs)
+    blame = run.blame if run is not None else None
+    job = report.findings[0] if report.findings else None
+    if blame is not None and _stands(blame, report, job):
+        return _from_blame(blame, attempts, read)
+    if job is not None:
+        return _from_finding(job, attempts, read)
+    if blame is not None:
+        return _from_blame(blame, attempts, read)
+    if not job_failed and any(run.outcome is Outcome.PASSED for run in runs):
+        return _passed(attempts, read)
+    if report.fallback is not None:
+        return _from_finding(report.fallback, attempts, read)
+    return _unknown(runs, attempts, read)
+
+
+def _stands(blame: Blame, report: JobReport, job: Finding | None) -> bool:
+    """Whether the ranks' own verdict outranks what the runner says about the job."""
+    if report.ending is Ending.RUNNER_LOST and job is not None:
+        return False
+    if blame.finding.role is Role.CAUSE:
+        return True
+    proven = blame.finding.category is Category.COLLECTIVE_TIMEOUT and blame.finding.confidence is not Confidence.LOW
+    return proven and report.ending not in (Ending.CANCELLED, Ending.RUNNER_LOST)
+
+
+def _from_finding(finding: Finding, attempts: tuple[Attempt, ...], read: Read) -> Diagnosis:
+    culprits = (finding.rank,) if finding.rank is not None else ()
+    return _from_blame(Blame(finding, culprits, (), tests=finding.tests), attempts, read)
+
+
+def _from_blame(blame: Blame, attempts: tuple[Attempt, ...], read: Read) -> Diagnosis:
+    finding = blame.finding
+    return Diagnosis(
+        passed=False,
+        category=finding.category,
+        retryable=is_retryable(finding.category, finding.retryable),
+        confidence=finding.confidence,
+        summary=summarise(blame),
+        culprit_ranks=blame.culprits,
+        victim_ranks=blame.victims,
+        silent_ranks=blame.silent,
+        error=finding.error,
+        location=finding.location,
+        failed_tests=blame.tests,
+        evidence=finding.evidence,
+        also_seen=blame.also,
+        attempts=attempts,
+        fingerprint=fingerprint(finding.error, finding.location),
+        read=read,
+    )
+
+
+def _passed(attempts: tuple[Attempt, ...], read: Read) -> Diagnosis:
+    return Diagnosis(
+        passed=True,
+        category=None,
+        retryable=False,
+        confidence=Confidence.HIGH,
+        summary="nothing failed",
+        attempts=attempts,
+        read=read,
+    )
+
+
+def _unknown(runs: Sequence[Run], attempts: tuple[Attempt, ...], read: Read) -> Diagnosis:
+    """Nothing convincing: say so, and show the last line of the run that looks least finished."""
+    last = next((run.last for run in reversed(runs) if run.last), None)
+    evidence = Evidence(last[0], last[1], (last[2][:400],)) if last else Evidence(JOB_LOG, 1)
+    error = Error(None, last[2] if last else "no log says what happened")
+    finding = Finding(Category.UNKNOWN, Role.CAUSE, error, evidence, confidence=Confidence.LOW)
+    return _from_finding(finding, attempts, read)

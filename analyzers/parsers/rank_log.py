@@ -1,0 +1,197 @@
+"""Everything one log says about each rank in it: the parsers side by side on one stream of lines.
+
+A line goes to the first parser that knows it; what none knows is held against the rules.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from analyzers.model import Source
+from analyzers.parsers.collectives import CollectiveEvent, CollectiveReader, clock
+from analyzers.parsers.native import Crash, NativeReader
+from analyzers.parsers.pytest_report import PytestReader, Session
+from analyzers.parsers.torchrun import LauncherReader, LauncherReport
+from analyzers.parsers.tracebacks import Trace, TracebackReader
+from analyzers.reading.layout import Kind, Place
+from analyzers.reading.scan import Anchor, Anchors, Line, LogScan
+from analyzers.rules import RuleMatch, RuleSet, Where
+
+#: Literals that the parsers need, with the lines after them that belong to what they announce.
+_PARSER_ANCHORS = (
+    Anchor("Traceback (most recent call last)", after=300, most=400),
+    Anchor("Fatal Python error", after=150, most=20),
+    Anchor(".py::", most=100_000),
+    Anchor("PASSED", most=100_000),
+    Anchor("FAILED", most=20_000),
+    Anchor("SKIPPED", most=100_000),
+    Anchor("XFAIL", most=20_000),
+    Anchor("XPASS", most=20_000),
+    Anchor("ERROR"),
+    Anchor(" FAILURES =", after=20_000, most=20),
+    Anchor(" ERRORS =", after=20_000, most=20),
+    Anchor("short test summary info", after=2_000, most=20),
+    Anchor("rootdir: ", most=50),
+    Anchor("s ===", most=1_000),
+    Anchor(") ===", most=1_000),
+    Anchor("ImportError while loading conftest", after=200, most=10),
+    Anchor("test session starts", after=10, most=50),
+    Anchor("error: unrecognized arguments", after=3, most=10),
+    Anchor("Watchdog caught collective", most=200),
+    Anchor("ast enqueued", most=200),
+    Anchor("monitoredBarrier", most=50),
+    Anchor("terminate called", after=3, most=20),
+    Anchor("after training is done", most=20),
+    Anchor("| consumed samples", most=50),
+    Anchor("NCCL WARN", most=200),
+    Anchor("exitcode", most=500),
+    Anchor("Root Cause (first", after=10, most=20),
+    Anchor("closing signal SIG", most=500),
+    Anchor("rank      : ", most=500),
+    Anchor("Assertion `", most=50),
+    Anchor("Exiting as requested by another rank", most=10),
+)
+#: A rule's hint is searched for in every byte only if it is this long: shorter ones stand in half of all lines.
+_HINT_LENGTH = 10
+
+_PROGRESS = re.compile(r"\biteration\s+\d+/\s*\d+ \|")
+_DONE = re.compile(r"\[after training is done\]|^\s*exiting program at iteration|^\[exiting program")
+_USAGE = re.compile(r"^\S*: error: unrecognized arguments: .+")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A line that a rule knows; `during` is pytest's test at hand."""
+
+    match: RuleMatch
+    line: int
+    offset: int
+    during: str | None = None
+
+
+@dataclass
+class StreamReading:
+    """What one log says about one rank. `rank` is global; `lines` is the number of the rank's last line seen."""
+
+    name: str
+    kind: Kind
+    stream: str
+    rank: int | None
+    chains: list[list[Trace]] = field(default_factory=list)
+    #: pytest's test at hand when the chain of the same index was printed.
+    during: list[str | None] = field(default_factory=list)
+    sessions: list[Session] = field(default_factory=list)
+    crashes: list[Crash] = field(default_factory=list)
+    collectives: list[CollectiveEvent] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+    usage: Line | None = None  # pytest did not understand its command line
+    done_line: int = 0  # "after training is done"
+    progress_line: int = 0  # the last iteration or test result
+    lines: int = 0
+    clock: float | None = None  # of the last line seen that has a time
+    tail: list[tuple[int, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class LogReading:
+    """One log: a reading per rank, the launcher's part, rules met outside of any rank, and how much was read."""
+
+    place: Place
+    streams: tuple[StreamReading, ...]
+    launcher: LauncherReport
+    lines: int
+    size_bytes: int
+    prefix_rank: int | None = None
+
+
+class _Stream:
+    """The parsers of one rank's stream."""
+
+    def __init__(self, place: Place, rank: int | None, rules: RuleSet) -> None:
+        self.reading = StreamReading(place.name, place.kind, place.stream, rank)
+        self._rules = rules
+        self._pytest = PytestReader()
+        self._traces = TracebackReader()
+        self._native = NativeReader()
+        self._collectives = CollectiveReader()
+
+    def feed(self, line: Line) -> None:
+        reading, text = self.reading, line.text
+        reading.lines = line.number
+        seen = clock(text)
+        reading.clock = seen if seen is not None else reading.clock
+        if text.strip():
+            reading.tail.append((line.number, text))
+            del reading.tail[:-3]
+        if self._pytest.feed(line):
+            return
+        chains = len(self._traces.chains)
+        if self._traces.feed(line):
+            if len(self._traces.chains) > chains:
+                reading.during.append(self._pytest.current_id)
+            return
+        self._collectives.feed(line)
+        if self._native.feed(line) or not text:
+            return
+        if _PROGRESS.search(text):
+            reading.progress_line = line.number
+        elif _DONE.search(text):
+            reading.done_line = line.number
+        elif _USAGE.match(text):
+            reading.usage = reading.usage or line
+        elif (match := self._rules.match(text, where=Where.RANK)) is not None:
+            reading.marks.append(Mark(match, line.number, line.offset, self._pytest.current_id))
+
+    def end(self, lines: int) -> StreamReading:
+        self._pytest.end()
+        reading = self.reading
+        reading.chains, reading.crashes = self._traces.chains, self._native.crashes
+        reading.sessions, reading.collectives = self._pytest.sessions, self._collectives.events
+        reading.lines = lines if reading.kind is Kind.RANK else reading.lines
+        return reading
+
+
+class RankLogReader:
+    """Reads logs one after the other with one set of rules; the anchors are compiled once."""
+
+    def __init__(self, rules: RuleSet) -> None:
+        """Compile the anchors: the parsers' own, and the rules' hints that are rare enough."""
+        self._rules = rules
+        hints = {rule.hint for rule in rules if rule.where is not Where.JOB and len(rule.hint) >= _HINT_LENGTH}
+        self._anchors = Anchors([*_PARSER_ANCHORS, *(Anchor(hint) for hint in sorted(hints))])
+
+    def read(self, source: Source, place: Place) -> LogReading:
+        """Read one log once."""
+        woven = place.kind in (Kind.WOVEN, Kind.NCCL)
+        scan = LogScan(source, self._anchors, woven=woven)
+        launcher = LauncherReader()
+        streams: dict[int | None, _Stream] = {}
+        prefix_rank: int | None = None
+        for line in scan:
+            rank = _rank_of(line, place)
+            if place.kind is Kind.RANK and prefix_rank is None:
+                prefix_rank = line.rank
+            if rank is None and launcher.feed(line):
+                continue
+            if rank not in streams:
+                streams[rank] = _Stream(place, rank, self._rules)
+            streams[rank].feed(line)
+        readings = tuple(streams[key].end(scan.lines) for key in sorted(streams, key=_none_last))
+        return LogReading(place, readings, launcher.report(), scan.lines, scan.size_bytes, prefix_rank)
+
+
+#: NCCL writes "host:pid:tid [device] ...": the device is the local rank.
+_NCCL_DEVICE = re.compile(r"^(?:\[[\d: -]+\] )?\S+:\d+:\d+ \[(?P<device>\d+)\]")
+
+
+def _rank_of(line: Line, place: Place) -> int | None:
+    if place.kind is Kind.RANK:
+        return place.local_rank
+    if line.rank is None and (nccl := _NCCL_DEVICE.match(line.text)):
+        return int(nccl["device"])
+    return line.rank
+
+
+def _none_last(rank: int | None) -> tuple[bool, int]:
+    return rank is None, rank or 0

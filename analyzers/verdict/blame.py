@@ -1,0 +1,264 @@
+"""Who failed first, and who only died of it: the ranks of one start compared.
+
+Roles come before times: times exist only in some lines, the launcher's have whole seconds, and files have no order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from analyzers.model import AlsoSeen, Category, Confidence, Error, Evidence, Finding, Role
+from analyzers.parsers.job_report import ProcessExit
+from analyzers.parsers.native import signal_name
+from analyzers.verdict.fingerprint import normalise
+from analyzers.verdict.hang import find_laggards
+from analyzers.verdict.story import RankStory
+
+#: When ranks fail of different things, the one that stands nearer to the start of this list explains the others.
+_EXPLAINS = (
+    Category.GPU_HARDWARE,
+    Category.HOST_OOM,
+    Category.DISK_FULL,
+    Category.CUDA_OOM,
+    Category.CUDA_ERROR,
+    Category.NUMERICS_NAN,
+    Category.PORT_COLLISION,
+    Category.DEPENDENCY,
+    Category.COLLECTION,
+    Category.CRASH_NATIVE,
+    Category.NETWORK,
+)
+SIGTERM = -15
+
+
+@dataclass(frozen=True)
+class Exits:
+    """What the launcher told, and in which file: exits by the summary, the processes by rank."""
+
+    file: str = ""
+    exits: tuple[ProcessExit, ...] = ()
+    rank_of_pid: Mapping[int, int] | None = None
+    ended: int = 0  # processes that the launcher ended
+
+
+@dataclass(frozen=True)
+class Blame:
+    """The verdict over the ranks of one start; `finding` is the primary one. Sorted, disjoint."""
+
+    finding: Finding
+    culprits: tuple[int, ...]
+    victims: tuple[int, ...]
+    silent: tuple[int, ...] = ()
+    tests: tuple[str, ...] = ()
+    also: tuple[AlsoSeen, ...] = ()
+
+
+def assign_blame(
+    stories: Mapping[int, RankStory], exits: Exits, node: Sequence[tuple[int | None, Finding]]
+) -> Blame | None:
+    """Find the culprits of one start; None if nobody failed.
+
+    Args:
+        stories: by global rank.
+        node: what the node's kernel or driver said, with the rank whose process it named (None: no process).
+    """
+    stories = {rank: stories[rank] for rank in sorted(stories)}
+    return (
+        _by_node(stories, exits, node)
+        or _by_mismatch(stories)
+        or _by_cause(stories, exits)
+        or _by_signal(stories, exits)
+        or _by_accusation(stories)
+        or _by_hang(stories, exits)
+        or _by_exit_crash(stories)
+        or _by_consequence(stories, exits)
+    )
+
+
+def _by_node(
+    stories: Mapping[int, RankStory], exits: Exits, node: Sequence[tuple[int | None, Finding]]
+) -> Blame | None:
+    """The kernel and the driver outrank what the process itself saw, if they name one of our processes."""
+    failed = any(story.first for story in stories.values()) or any(e.exit_code for e in exits.exits)
+    if not failed:
+        return None
+    for rank, finding in node:
+        suspects = (rank,) if rank is not None else _killed(exits) if finding.category is Category.HOST_OOM else ()
+        if suspects:
+            return _verdict(stories, suspects, replace(finding, rank=suspects[0]), exits)
+    return None
+
+
+def _killed(exits: Exits) -> tuple[int, ...]:
+    return tuple(sorted(e.rank for e in exits.exits if signal_name(e.exit_code) == "SIGKILL"))
+
+
+def _by_mismatch(stories: Mapping[int, RankStory]) -> Blame | None:
+    """Every rank reports its own collective; those that disagree with the most are to blame."""
+    signatures = {rank: story.signature for rank, story in stories.items() if story.signature and story.first}
+    if not signatures:
+        return None
+    counts = Counter(signatures.values()).most_common()
+    agreed = counts[0][0] if len(counts) > 1 and counts[0][1] > counts[1][1] else None
+    culprits = tuple(rank for rank, signature in signatures.items() if signature != agreed)
+    finding = stories[culprits[0]].first
+    return _verdict(stories, culprits, finding) if finding else None
+
+
+def _by_cause(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
+    causes = {
+        rank: story.first
+        for rank, story in stories.items()
+        if story.first and story.first.role is Role.CAUSE and not story.at_exit and not story.named
+    }
+    if not causes:
+        return None
+    chosen = _first_cause(causes, exits)
+    alike = tuple(rank for rank, finding in causes.items() if _same(finding, chosen))
+    return _verdict(stories, alike, _earliest([causes[rank] for rank in alike]), exits)
+
+
+def _first_cause(causes: Mapping[int, Finding], exits: Exits) -> Finding:
+    """Choose among different causes: what explains the others, what the launcher saw first, the lowest rank."""
+    first_at = min((e.at for e in exits.exits if e.at and e.exit_code != SIGTERM), default=None)
+    early = {e.rank for e in exits.exits if e.at and first_at and (e.at - first_at).total_seconds() <= 1}
+
+    def weight(item: tuple[int, Finding]) -> tuple[int, bool, bool, int]:
+        rank, finding = item
+        place = _EXPLAINS.index(finding.category) if finding.category in _EXPLAINS else len(_EXPLAINS)
+        return place, finding.confidence is not Confidence.HIGH, bool(early) and rank not in early, rank
+
+    return min(causes.items(), key=weight)[1]
+
+
+def _same(one: Finding, other: Finding) -> bool:
+    if (one.category, one.error.type) != (other.category, other.error.type):
+        return False
+    if one.location and other.location:
+        return one.location == other.location
+    return normalise(one.error.message) == normalise(other.error.message)
+
+
+def _earliest(findings: Sequence[Finding]) -> Finding:
+    """The lowest rank's finding; where all stand in one file, the first in it."""
+    if len({finding.evidence.file for finding in findings}) == 1:
+        return min(findings, key=lambda finding: finding.evidence.line)
+    return min(findings, key=lambda finding: finding.rank or 0)
+
+
+def _by_signal(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
+    """A process that a signal ended and that had nothing to say about it."""
+    silent = [
+        e
+        for e in exits.exits
+        if e.exit_code < 0 and e.exit_code != SIGTERM and not (stories.get(e.rank) and stories[e.rank].first)
+    ]
+    if not silent:
+        return None
+    first = min(silent, key=lambda e: (not e.root_cause, e.rank))
+    name = signal_name(first.exit_code) or ""
+    alike = tuple(sorted({e.rank for e in silent if e.exit_code == first.exit_code}))
+    finding = Finding(
+        Category.HOST_OOM if name == "SIGKILL" else Category.CRASH_NATIVE,
+        Role.CAUSE,
+        Error(name, f"exitcode  : {first.exit_code} ({name})"),
+        Evidence(exits.file, first.line, (f"rank {first.rank}: exit code {first.exit_code} ({name})",)),
+        rank=first.rank,
+        confidence=Confidence.MEDIUM,
+    )
+    return _verdict(stories, alike, finding, exits)
+
+
+def _by_accusation(stories: Mapping[int, RankStory]) -> Blame | None:
+    """An error that names the ranks that failed to come."""
+    accusers = [story for story in stories.values() if story.named and story.first]
+    if not accusers:
+        return None
+    named = tuple(sorted({rank for story in accusers for rank in story.named}))
+    own = [stories[rank].first for rank in named if rank in stories and stories[rank].first]
+    finding = (
+        _earliest([finding for finding in own if finding]) if own else _earliest([s.first for s in accusers if s.first])
+    )
+    return _verdict(stories, named, finding)
+
+
+def _by_hang(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
+    found = find_laggards(stories)
+    if found is None:
+        return None
+    culprits, finding = found
+    return _verdict(stories, culprits, finding, exits)
+
+
+def _by_exit_crash(stories: Mapping[int, RankStory]) -> Blame | None:
+    """Everything was done, and then a process crashed: nobody died of it."""
+    crashed = {rank: story.first for rank, story in stories.items() if story.first and story.at_exit}
+    if not crashed:
+        return None
+    finding = _earliest(list(crashed.values()))
+    others = [story for rank, story in stories.items() if rank not in crashed]
+    victims = tuple(story.rank for story in others if not story.finished)
+    return Blame(finding, tuple(crashed), victims)
+
+
+def _by_consequence(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
+    """Only peers complain: the one that says nothing is the first suspect, with little confidence."""
+    told = [story.first for story in stories.values() if story.first]
+    if not told:
+        return None
+    finding = replace(_earliest(told), confidence=Confidence.LOW)
+    silent = tuple(rank for rank, story in stories.items() if story.first is None and not story.finished)
+    ended = {e.rank for e in exits.exits if e.exit_code == SIGTERM}
+    suspects = tuple(rank for rank in silent if rank not in ended) or silent
+    culprits = suspects if len(suspects) == 1 else ()
+    return _verdict(stories, culprits, finding, exits)
+
+
+def _verdict(
+    stories: Mapping[int, RankStory], culprits: Sequence[int], finding: Finding, exits: Exits | None = None
+) -> Blame:
+    everyone = set(stories) | {e.rank for e in (exits.exits if exits else ())}
+    victims = tuple(sorted(everyone - set(culprits)))
+    silent = tuple(rank for rank, story in stories.items() if story.last is None and rank not in culprits)
+    return Blame(
+        finding,
+        tuple(sorted(culprits)),
+        victims if culprits else (),
+        silent=tuple(rank for rank in silent if rank not in victims),
+        tests=_tests(stories, culprits, finding),
+        also=_also(stories, culprits, finding),
+    )
+
+
+def _tests(stories: Mapping[int, RankStory], culprits: Sequence[int], finding: Finding) -> tuple[str, ...]:
+    """The tests that failed on the culprits; one that began and never ended failed by crash or hang."""
+    if finding.category is Category.COLLECTION:
+        return ()
+    blamed = [stories[rank] for rank in culprits if rank in stories]
+    failed = [test for story in blamed for test in story.failed]
+    ends_process = finding.category in (Category.CRASH_NATIVE, Category.COLLECTIVE_TIMEOUT, Category.HOST_OOM)
+    if not failed or ends_process:
+        failed += [story.running for story in blamed if story.running]
+    if not failed and ends_process:
+        failed += [story.running for story in stories.values() if story.running]
+    return tuple(dict.fromkeys(failed))
+
+
+def _also(stories: Mapping[int, RankStory], culprits: Sequence[int], finding: Finding) -> tuple[AlsoSeen, ...]:
+    groups: dict[tuple[Category, Role], list[Finding]] = {}
+    for rank, story in stories.items():
+        if story.first is not None and rank not in culprits and story.first is not finding:
+            role = Role.CONSEQUENCE
+            groups.setdefault((story.first.category, role), []).append(story.first)
+    return tuple(
+        AlsoSeen(
+            category,
+            tuple(sorted(f.rank for f in found if f.rank is not None)),
+            role,
+            found[0].evidence.file,
+            found[0].evidence.line,
+        )
+        for (category, role), found in groups.items()
+    )

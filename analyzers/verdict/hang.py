@@ -1,0 +1,87 @@
+"""Nobody failed, everybody waited: which rank is behind, absent, or in another operation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+from analyzers.model import Category, Confidence, Finding, Role
+from analyzers.verdict.story import RankStory
+
+
+def find_laggards(stories: Mapping[int, RankStory]) -> tuple[tuple[int, ...], Finding] | None:
+    """Return the ranks that the others waited for, and the finding to show; None if nobody ran into a time-out.
+
+    In the order of what proves most: a rank in an earlier or another operation than the others, by its own watchdog or
+    its own status line; else the ranks that say nothing of a time-out while all others do.
+    """
+    waiting = {rank: story for rank, story in stories.items() if _waited(story)}
+    if not waiting:
+        return None
+    odd = _in_another_operation(waiting)
+    if odd:
+        own = [story.first for rank in odd if (story := stories[rank]).first is not None]
+        return odd, min((f for f in own if f), key=lambda f: f.rank or 0)
+    absent = tuple(rank for rank, story in stories.items() if rank not in waiting and not story.finished)
+    absent = _without_peer_errors(stories, absent) or absent
+    finding = _first_to_say(waiting)
+    if not absent or len(absent) * 2 > len(stories):
+        return _behind(stories), _doubtful(finding)
+    return absent, finding
+
+
+def _waited(story: RankStory) -> bool:
+    return bool(story.timeouts) or (story.first is not None and story.first.category is Category.COLLECTIVE_TIMEOUT)
+
+
+def _in_another_operation(waiting: Mapping[int, RankStory]) -> tuple[int, ...]:
+    """Compare, group by group, where each rank's own watchdog fired: the fewest that disagree are the odd ones."""
+    by_group: dict[str, dict[int, tuple[int, str]]] = {}
+    for rank, story in waiting.items():
+        for event in story.timeouts:
+            if event.seq is not None:
+                by_group.setdefault(event.group, {}).setdefault(rank, (event.seq, event.signature))
+    for places in by_group.values():
+        counts = Counter(places.values()).most_common()
+        if len(counts) < 2:
+            continue
+        lowest = min(seq for seq, _ in places.values())
+        behind = tuple(rank for rank, (seq, _) in places.items() if seq == lowest)
+        if len(behind) < len(places):
+            return behind
+        if counts[0][1] > counts[1][1]:
+            return tuple(rank for rank, place in places.items() if place != counts[0][0])
+    return ()
+
+
+def _behind(stories: Mapping[int, RankStory]) -> tuple[int, ...]:
+    """The ranks whose status line counts fewer operations than the others'."""
+    enqueued = {
+        rank: max(event.enqueued for event in story.states if event.enqueued is not None)
+        for rank, story in stories.items()
+        if any(event.enqueued is not None for event in story.states)
+    }
+    if len(set(enqueued.values())) < 2:
+        return ()
+    lowest = min(enqueued.values())
+    return tuple(rank for rank, count in enqueued.items() if count == lowest)
+
+
+def _without_peer_errors(stories: Mapping[int, RankStory], ranks: tuple[int, ...]) -> tuple[int, ...]:
+    """A rank that lost its peer was waiting too."""
+    return tuple(rank for rank in ranks if (first := stories[rank].first) is None or first.role is not Role.CONSEQUENCE)
+
+
+def _first_to_say(waiting: Mapping[int, RankStory]) -> Finding:
+    """The earliest time-out where the lines have times, else the lowest rank's."""
+    stories = [story for story in waiting.values() if story.first is not None]
+    timed = [story for story in stories if story.when is not None]
+    chosen = min(timed, key=lambda story: (story.when or 0.0, story.rank)) if timed else stories[0]
+    if chosen.first is None:
+        raise ValueError("a story of waiting without a finding")
+    return chosen.first
+
+
+def _doubtful(finding: Finding) -> Finding:
+    return replace(finding, confidence=Confidence.LOW)

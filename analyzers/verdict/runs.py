@@ -1,0 +1,160 @@
+"""The logs of an artifact put together: one `Run` per start of the workers, with the story of each of its ranks."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from analyzers.model import Category, Error, Evidence, Finding, Role
+from analyzers.parsers.job_report import ProcessExit
+from analyzers.parsers.rank_log import LogReading, Mark, StreamReading
+from analyzers.reading.layout import Kind, RunKey
+from analyzers.rules import RuleSet
+from analyzers.verdict.blame import Blame, Exits, assign_blame
+from analyzers.verdict.story import RankStory, StoryTeller
+
+_PID = re.compile(r"\bpid=?'?(\d+)|Killed process (\d+)")
+#: What the node says about a process outranks what the process says about itself.
+_NODE_LEVEL = frozenset({Category.GPU_HARDWARE, Category.HOST_OOM})
+
+
+class Outcome(StrEnum):
+    """How a start of the workers ended, as far as its own logs tell."""
+
+    FAILED = "failed"
+    PASSED = "passed"
+    UNCLEAR = "unclear"  # nothing failed and nothing says that it finished
+
+
+@dataclass(frozen=True)
+class Run:
+    """One start of the workers. `clock` orders starts of one artifact; None if no line has a time."""
+
+    key: RunKey
+    stories: dict[int, RankStory]
+    outcome: Outcome
+    blame: Blame | None
+    clock: float | None
+    last: tuple[str, int, str] | None = None
+
+
+def gather_runs(
+    readings: Sequence[LogReading], rules: RuleSet, job_exits: Exits | None, newest: str | None
+) -> list[Run]:
+    """Build the runs, in the order they happened as far as that can be told.
+
+    Args:
+        job_exits: what the launcher said in the job's log, of the newest run.
+        newest: the folder of the newest run, from the job's log.
+    """
+    keys = sorted({reading.place.run for reading in readings if _has_ranks(reading)})
+    loose = [reading for reading in readings if reading.place.run not in keys]
+    runs = []
+    for key in keys:
+        own = [reading for reading in readings if reading.place.run == key]
+        own += [reading for reading in loose if _covers(reading.place.run, key)]
+        named = job_exits if newest is None or key.folder in ("", newest) else None
+        runs.append(_build(key, own, rules, named))
+    return sorted(runs, key=lambda run: _order(run, newest))
+
+
+def _has_ranks(reading: LogReading) -> bool:
+    return reading.place.kind is Kind.RANK or any(stream.rank is not None for stream in reading.streams)
+
+
+def _covers(outer: RunKey, key: RunKey) -> bool:
+    """Whether a launcher's or node's log in folder `outer` speaks of the run `key`."""
+    return (
+        (not outer.test or key.test == outer.test or key.test.startswith(outer.test + "/"))
+        and outer.repeat in (0, key.repeat)
+        and outer.folder in ("", key.folder)
+    )
+
+
+def _order(run: Run, newest: str | None) -> tuple[str, int, bool, float, int]:
+    is_newest = newest is not None and run.key.folder == newest
+    return run.key.test, run.key.repeat, is_newest, run.clock or 0.0, run.key.attempt
+
+
+def _build(key: RunKey, readings: Sequence[LogReading], rules: RuleSet, job_exits: Exits | None) -> Run:
+    teller = StoryTeller(rules)
+    streams = _by_rank(readings)
+    stories = {rank: teller.tell(rank, streams[rank]) for rank in sorted(streams)}
+    exits = _exits(readings) or job_exits or Exits()
+    blame = assign_blame(stories, exits, list(_node_findings(readings, exits)))
+    clocks = [stream.clock for reading in readings for stream in reading.streams if stream.clock is not None]
+    last = next((story.last for story in stories.values() if story.last), None)
+    return Run(key, stories, _outcome(stories, blame), blame, max(clocks, default=None), last)
+
+
+def _outcome(stories: dict[int, RankStory], blame: Blame | None) -> Outcome:
+    if blame is not None:
+        return Outcome.FAILED
+    finished = [story for story in stories.values() if story.finished]
+    return Outcome.PASSED if finished and not any(story.unfinished for story in stories.values()) else Outcome.UNCLEAR
+
+
+def _by_rank(readings: Sequence[LogReading]) -> dict[int, list[StreamReading]]:
+    """Sort the streams by global rank: the prefix in the lines knows it, the path only the rank on its node."""
+    known: dict[int, int] = {}
+    for reading in readings:
+        local = reading.place.local_rank
+        if reading.place.kind is Kind.RANK and local is not None and reading.prefix_rank is not None:
+            known[local] = reading.prefix_rank
+    shift = Counter(found - local for local, found in known.items()).most_common(1)
+    streams: dict[int, list[StreamReading]] = {}
+    for reading in readings:
+        for stream in reading.streams:
+            rank = stream.rank
+            if reading.place.kind is Kind.RANK and rank is not None:
+                rank = known.get(rank, rank + (shift[0][0] if shift else 0))
+            if rank is not None:
+                streams.setdefault(rank, []).append(stream)
+        local = reading.place.local_rank
+        if reading.place.kind is Kind.RANK and local is not None and not reading.streams:
+            streams.setdefault(known.get(local, local + (shift[0][0] if shift else 0)), [])
+    return streams
+
+
+def _exits(readings: Iterable[LogReading]) -> Exits | None:
+    for reading in readings:
+        report = reading.launcher
+        if report.failures:
+            exits = tuple(replace(e, line=e.line) for e in report.failures)
+            return Exits(reading.place.name, exits, report.rank_of_pid, len(report.ended_pids))
+    return None
+
+
+def _node_findings(readings: Iterable[LogReading], exits: Exits) -> Iterable[tuple[int | None, Finding]]:
+    pids = exits.rank_of_pid or {}
+    for reading in readings:
+        for stream in reading.streams:
+            if stream.rank is not None:
+                continue
+            for mark in stream.marks:
+                rule = mark.match.rule
+                if rule.category in _NODE_LEVEL and rule.blames is Role.CAUSE:
+                    found = _PID.search(mark.match.message)
+                    pid = int(found[1] or found[2]) if found else None
+                    yield (pids.get(pid) if pid is not None else None), _finding(stream, mark)
+
+
+def _finding(stream: StreamReading, mark: Mark) -> Finding:
+    rule, match = mark.match.rule, mark.match
+    return Finding(
+        rule.category,
+        rule.blames,
+        Error(match.type, match.message),
+        Evidence(stream.name, mark.line, (match.message,)),
+        offset=mark.offset,
+        retryable=rule.retryable,
+        rule=rule.id,
+    )
+
+
+def exits_of(file: str, exits: Sequence[ProcessExit]) -> Exits | None:
+    """Wrap the exits that another log tells."""
+    return Exits(file, tuple(exits)) if exits else None

@@ -1,0 +1,305 @@
+"""What happened on one rank: the first thing that went wrong there, before ranks are compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
+from analyzers.parsers.collectives import CollectiveEvent, read_mismatch, read_missing
+from analyzers.parsers.collectives import Kind as CollectiveKind
+from analyzers.parsers.frames import innermost
+from analyzers.parsers.native import Crash
+from analyzers.parsers.pytest_report import Outcome, Session
+from analyzers.parsers.pytest_sections import Report
+from analyzers.parsers.rank_log import Mark, StreamReading
+from analyzers.parsers.tracebacks import Trace, primary
+from analyzers.reading.layout import Kind as LogKind
+from analyzers.rules import RuleSet
+from analyzers.verdict.category import Kind, Scene, classify
+
+#: Exceptions printed this close to each other are one event: the process went straight from one into the next.
+_CLUSTER_LINES = 6
+#: A process that prints more than this after a traceback on stderr has survived it.
+_LAST_WORDS = 40
+_EXCERPT_LINES = 5
+_EXCERPT_CHARS = 400
+#: torch.distributed.checkpoint gathers the failures of all ranks and raises them everywhere.
+_CHECKPOINT = re.compile(r"CheckpointException ranks:\s*dict_keys\(\[(?P<ranks>[\d, ]*)\]\)")
+
+
+@dataclass
+class RankStory:
+    """One rank's part. `first` is what went wrong first; `role` in it says whether the rank may be to blame.
+
+    `named` are ranks that its error accuses; `signature` is its own operation where collectives did not match;
+    `at_exit`: the first thing went wrong after everything was done. `when` compares within one kind of clock only.
+    """
+
+    rank: int
+    first: Finding | None = None
+    finished: bool = False
+    at_exit: bool = False
+    unfinished: bool = False  # pytest began and printed no closing line
+    running: str | None = None
+    failed: tuple[str, ...] = ()
+    named: tuple[int, ...] = ()
+    signature: str | None = None
+    timeouts: list[CollectiveEvent] = field(default_factory=list)
+    states: list[CollectiveEvent] = field(default_factory=list)
+    file: str = ""
+    when: float | None = None
+    last: tuple[str, int, str] | None = None  # file, line, text
+
+
+class StoryTeller:
+    """Tells the story of each rank with one set of rules."""
+
+    def __init__(self, rules: RuleSet) -> None:
+        """Keep the rules."""
+        self._rules = rules
+
+    def tell(self, rank: int, streams: Sequence[StreamReading]) -> RankStory:
+        """Tell what went wrong first on a rank, given all streams that speak of it, in any order."""
+        ordered = sorted(
+            streams, key=lambda stream: (stream.kind is LogKind.NCCL, stream.stream != "stderr", stream.name)
+        )
+        story = RankStory(rank)
+        sessions = [
+            (stream, session) for stream in ordered for session in stream.sessions if session.outcomes or session.line
+        ]
+        self._note_progress(story, ordered, [session for _, session in sessions])
+        passed = _passed_tests(session for _, session in sessions)
+        candidates = [
+            self._from_usage(rank, ordered),
+            self._from_reports(story, sessions),
+            self._from_crashes(story, ordered),
+            self._from_chains(story, ordered, passed),
+            self._from_marks(story, ordered, passed),
+            self._from_bare_results(rank, sessions),
+            self._from_timeouts(story),
+        ]
+        story.first = _choose([finding for finding in candidates if finding is not None])
+        return story
+
+    def _note_progress(self, story: RankStory, streams: Sequence[StreamReading], sessions: list[Session]) -> None:
+        last = sessions[-1] if sessions else None
+        done = any(stream.done_line for stream in streams)
+        story.finished = last.passed if last is not None and last.outcomes else done or bool(last and last.passed)
+        story.unfinished = last is not None and not last.finished
+        running = next((session.running for session in reversed(sessions) if session.running), None)
+        story.running = running.node_id if running and story.unfinished else None
+        bad = [outcome.node_id for session in sessions for outcome in session.bad]
+        story.failed = tuple(dict.fromkeys(bad))
+        for stream in streams:
+            for event in stream.collectives:
+                (story.timeouts if event.kind is CollectiveKind.TIMEOUT else story.states).append(event)
+                story.file = stream.name
+            if stream.tail and (story.last is None or stream.stream == "stderr"):
+                story.last = (stream.name, *stream.tail[-1])
+
+    # What the parsers found, as findings ------------------------------------------------------------------------
+
+    def _from_usage(self, rank: int, streams: Sequence[StreamReading]) -> Finding | None:
+        for stream in streams:
+            if stream.usage is not None:
+                line = stream.usage
+                evidence = Evidence(stream.name, line.number, (line.text[:_EXCERPT_CHARS],))
+                return Finding(
+                    Category.COLLECTION, Role.CAUSE, Error(None, line.text), evidence, offset=line.offset, rank=rank
+                )
+        return None
+
+    def _from_reports(self, story: RankStory, sessions: Sequence[tuple[StreamReading, Session]]) -> Finding | None:
+        """The first test in the order of the run whose report says why it failed."""
+        found: list[tuple[int, Finding]] = []
+        for number, (stream, session) in enumerate(sessions):
+            order = {outcome.node_id: place for place, outcome in enumerate(session.outcomes.values())}
+            for report in session.reports:
+                trace = report.primary(session.root)
+                if trace is not None:
+                    place = order.get(report.node_id or "", -1 if report.when in ("collecting", "conftest") else 10**6)
+                    found.append((number * 10**7 + place, self._of_report(story.rank, stream, session, report, trace)))
+        if not found:
+            return None
+        finding = min(found, key=lambda item: (item[0], item[1].evidence.line))[1]
+        self._note_accusation(story, finding.error.message, [])
+        return finding
+
+    def _of_report(self, rank: int, stream: StreamReading, session: Session, report: Report, trace: Trace) -> Finding:
+        scenes = {"call": Scene.TEST, "collecting": Scene.COLLECTION, "conftest": Scene.COLLECTION}
+        kind = classify(self._rules, trace.type, trace.message, scenes.get(report.when, Scene.FIXTURE))
+        return _finding(rank, stream, trace, kind, session.root)
+
+    def _from_crashes(self, story: RankStory, streams: Sequence[StreamReading]) -> Finding | None:
+        for stream in streams:
+            for crash in stream.crashes:
+                kind = self._kind_of_crash(crash, bool(stream.collectives))
+                if kind is None:
+                    continue
+                place = innermost(crash.frames)
+                story.at_exit = story.finished
+                evidence = Evidence(stream.name, crash.line, _excerpt(crash.message))
+                return Finding(
+                    kind.category,
+                    kind.role,
+                    Error(crash.exception if kind.role is Role.CONSEQUENCE else crash.signal, crash.message),
+                    evidence,
+                    offset=crash.offset,
+                    rank=story.rank,
+                    location=f"{place.path}:{place.line}" if place else None,
+                    retryable=kind.retryable,
+                    rule=kind.rule,
+                )
+        return None
+
+    def _kind_of_crash(self, crash: Crash, has_collectives: bool) -> Kind | None:
+        """Tell a crash of its own from the abort that ends a process which waited too long."""
+        if crash.signal != "SIGABRT":
+            return Kind(Category.CRASH_NATIVE)
+        what = crash.message.partition("\n")[2]
+        told = classify(self._rules, f"  what():  {what}", "", Scene.SCRIPT)
+        if told.rule is None:
+            told = classify(self._rules, what, "", Scene.SCRIPT) if what else told
+        if told.rule is not None and told.category is not Category.CRASH_NATIVE:
+            return told
+        if has_collectives or (told.rule is not None and told.role is Role.CONSEQUENCE):
+            return Kind(Category.COLLECTIVE_TIMEOUT, Role.CONSEQUENCE) if not has_collectives else None
+        return Kind(Category.CRASH_NATIVE)
+
+    def _from_chains(self, story: RankStory, streams: Sequence[StreamReading], passed: set[str]) -> Finding | None:
+        for stream in streams:
+            chain = _fatal_chain(stream, passed, finished=story.finished)
+            if chain is None:
+                continue
+            trace = primary(chain)
+            kind = classify(self._rules, trace.type, trace.message, Scene.SCRIPT)
+            finding = _finding(story.rank, stream, trace, kind, None)
+            self._note_accusation(story, finding.error.message, chain)
+            if story.named and story.rank not in story.named and kind.category is not Category.COLLECTIVE_TIMEOUT:
+                finding = _finding(story.rank, stream, trace, Kind(kind.category, Role.CONSEQUENCE, kind.rule), None)
+            return finding
+        return None
+
+    def _note_accusation(self, story: RankStory, message: str, chain: Sequence[Trace]) -> None:
+        story.signature = read_mismatch(message, story.rank) if "mismatch between collectives" in message else None
+        story.named = read_missing(message)
+        for trace in chain:
+            if told := _CHECKPOINT.search(trace.text):
+                story.named = tuple(int(rank) for rank in re.findall(r"\d+", told["ranks"]))
+
+    def _from_marks(self, story: RankStory, streams: Sequence[StreamReading], passed: set[str]) -> Finding | None:
+        if story.finished:
+            return None
+        for stream in streams:
+            for mark in stream.marks:
+                rule = mark.match.rule
+                if rule.blames is Role.CAUSE and mark.during not in passed and mark.line >= stream.progress_line:
+                    return _of_mark(story.rank, stream, mark)
+        return None
+
+    def _from_bare_results(self, rank: int, sessions: Sequence[tuple[StreamReading, Session]]) -> Finding | None:
+        """A test that is FAILED, and no report of it: the rank never came to print one."""
+        for stream, session in sessions:
+            if not session.reporting and session.bad:
+                return _of_outcome(rank, stream, session.bad[0])
+        return None
+
+    def _from_timeouts(self, story: RankStory) -> Finding | None:
+        if not story.timeouts:
+            return None
+        event = min(story.timeouts, key=lambda event: (event.when is None, event.when or 0.0, event.line))
+        story.when = event.when
+        message = event.text[event.text.find("Watchdog caught") :]
+        return Finding(
+            Category.COLLECTIVE_TIMEOUT,
+            Role.CONSEQUENCE,
+            Error(None, message),
+            Evidence(story.file, event.line, _excerpt(event.text)),
+            offset=event.offset,
+            rank=story.rank,
+        )
+
+
+def _choose(findings: list[Finding]) -> Finding | None:
+    """Choose among what the parsers found, in their order: a report or a traceback says more than a single line."""
+    return next((finding for finding in findings if finding.role is Role.CAUSE), findings[0] if findings else None)
+
+
+def _passed_tests(sessions: Iterable[Session]) -> set[str]:
+    return {
+        outcome.node_id
+        for session in sessions
+        for outcome in session.outcomes.values()
+        if outcome.result in ("PASSED", "SKIPPED", "XFAIL", "XPASS")
+    }
+
+
+def _fatal_chain(stream: StreamReading, passed: set[str], *, finished: bool) -> list[Trace] | None:
+    """Return the first exception of the last run of exceptions, unless the process went on after it."""
+    chains = [
+        chain
+        for chain, test in zip(stream.chains, stream.during, strict=True)
+        if test not in passed and any(trace.type for trace in chain)
+    ]
+    if not chains or finished:
+        return None
+    end = chains[-1][-1].end
+    last_words = 10 if stream.kind is LogKind.RANK and stream.stream == "stdout" else _LAST_WORDS
+    if (
+        stream.lines - end > last_words
+        or stream.progress_line > end
+        or any(session.finished for session in stream.sessions)
+    ):
+        return None
+    first = len(chains) - 1
+    while first > 0 and chains[first][0].start - chains[first - 1][-1].end <= _CLUSTER_LINES:
+        first -= 1
+    return chains[first]
+
+
+def _finding(rank: int, stream: StreamReading, trace: Trace, kind: Kind, root: str | None) -> Finding:
+    place = innermost(trace.frames, root)
+    return Finding(
+        kind.category,
+        kind.role,
+        Error(trace.type or None, trace.message),
+        Evidence(stream.name, trace.at_line or trace.end, _excerpt(trace.text)),
+        offset=trace.offset,
+        rank=rank,
+        location=f"{place.path}:{place.line}" if place else None,
+        retryable=kind.retryable,
+        rule=kind.rule,
+    )
+
+
+def _of_mark(rank: int, stream: StreamReading, mark: Mark) -> Finding:
+    rule, match = mark.match.rule, mark.match
+    return Finding(
+        rule.category,
+        rule.blames,
+        Error(match.type, match.message),
+        Evidence(stream.name, mark.line, _excerpt(match.message)),
+        offset=mark.offset,
+        rank=rank,
+        retryable=rule.retryable,
+        rule=rule.id,
+    )
+
+
+def _of_outcome(rank: int, stream: StreamReading, outcome: Outcome) -> Finding:
+    text = f"{outcome.node_id} {outcome.result}"
+    return Finding(
+        Category.TEST_ERROR,
+        Role.CAUSE,
+        Error(None, text),
+        Evidence(stream.name, outcome.line, (text,)),
+        offset=outcome.offset,
+        rank=rank,
+        confidence=Confidence.MEDIUM,
+    )
+
+
+def _excerpt(text: str) -> tuple[str, ...]:
+    return tuple(line[:_EXCERPT_CHARS] for line in text.split("\n")[:_EXCERPT_LINES])

@@ -1,0 +1,57 @@
+"""The verdict in one sentence, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from analyzers.model import Category, Error
+from analyzers.verdict.blame import Blame
+
+#: What the culprit did, after "rank 3"; the plural reads alike.
+_WORDS = {
+    Category.CUDA_OOM: "ran out of GPU memory",
+    Category.HOST_OOM: "was killed for want of host memory",
+    Category.CUDA_ERROR: "hit a CUDA error",
+    Category.GPU_HARDWARE: "lost its GPU",
+    Category.COLLECTIVE_TIMEOUT: "did not reach the collective that the others waited in",
+    Category.NETWORK: "failed on the network",
+    Category.PORT_COLLISION: "found its port in use",
+    Category.DISK_FULL: "found the disk full",
+    Category.NUMERICS_NAN: "found NaN or Inf",
+    Category.CRASH_NATIVE: "crashed",
+    Category.CRASH_PYTHON: "raised an exception",
+    Category.TEST_ASSERTION: "failed an assertion",
+    Category.TEST_ERROR: "failed a test",
+    Category.COLLECTION: "failed before any test ran",
+    Category.DEPENDENCY: "misses a dependency, or has the wrong version",
+}
+_MESSAGE_CHARS = 160
+
+
+def summarise(blame: Blame) -> str:
+    """Return one sentence: who did what, where, and how many died of it."""
+    finding = blame.finding
+    message = _short(finding.error)
+    if not blame.culprits:
+        what = finding.category.value.replace("_", " ")
+        return f"{what}: {message}" if message else what
+    text = f"{_ranks(blame.culprits)} {_WORDS.get(finding.category, 'failed')}"
+    text += f" in {finding.location}" if finding.location else ""
+    text += f": {message}" if message else ""
+    if blame.victims:
+        text += f"; {len(blame.victims)} other rank{'s' if len(blame.victims) > 1 else ''} died of it"
+    return text
+
+
+def _short(error: Error) -> str:
+    first = error.message.split("\n", 1)[0].strip()
+    text = f"{error.type.rpartition('.')[2]}: {first}" if error.type and first else error.type or first
+    return text if len(text) <= _MESSAGE_CHARS else text[: _MESSAGE_CHARS - 3] + "..."
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    if len(ranks) > 4 and list(ranks) == list(range(ranks[0], ranks[-1] + 1)):
+        return f"ranks {ranks[0]} to {ranks[-1]}"
+    return f"ranks {', '.join(str(rank) for rank in ranks[:-1])} and {ranks[-1]}"
