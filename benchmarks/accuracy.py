@@ -30,7 +30,7 @@ def main() -> int:
         ).as_json()
         wrong = scoring.wrong_fields(case.expect, got)
         solved += not wrong
-        wrong_by_field.update(wrong)
+        wrong_by_field.update(wrong.keys())
         sure = got["confidence"] == "high"
         confident += sure
         confident_wrong += sure and bool(wrong.keys() & {"passed", "category", "culprit_ranks"})
