@@ -1,0 +1,185 @@
+"""Ranks that did come to an operation and yet hold it up: a dead device, a process that stopped while it waited."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from analyzers.model import Confidence
+from analyzers.parsers.flight_recorder_model import Culprit, Reason, Sizes
+from analyzers.parsers.flight_recorder_progress import Board, Call, GroupKey, Standing
+from analyzers.parsers.flight_recorder_waits import Wait, heads
+
+#: No rank finishes one of these before all have entered it. A root may finish its broadcast alone, and an uneven
+#: all_to_all leaves out ranks that it has nothing for.
+_NEEDS_ALL = ("all_reduce", "allreduce", "all_gather", "_all_gather", "reduce_scatter", "_reduce_scatter", "barrier")
+
+
+def find_stalled(board: Board) -> tuple[Culprit, ...]:
+    """Accuse ranks that entered an operation and did not finish it though peers did, which takes everybody's part.
+
+    A kernel that dies half-way leaves peers standing in the same operation. So a rank is certain only if it is the one
+    that stands there, or if peers have finished a later operation, whose kernel runs on a rank after the earlier one.
+    """
+    lagging = {key: _lagging(standings) for key, standings in board.standings.items()}
+    alone = {ranks[0] for ranks in lagging.values() if len(ranks) == 1}
+    alone |= {rank for key, ranks in lagging.items() for rank in ranks if _is_long_gone(rank, board.standings[key])}
+    accused: dict[int, Culprit] = {}
+    for key in sorted(lagging, key=lambda key: len(lagging[key])):
+        ranks, standings = lagging[key], board.standings[key]
+        for rank in set(ranks) & alone if alone.intersection(ranks) else _furthest_behind(ranks, standings):
+            confidence = Confidence.HIGH if rank in alone else Confidence.MEDIUM
+            accused.setdefault(rank, _stalled(board, key, rank, confidence))
+    return tuple(accused[rank] for rank in sorted(accused))
+
+
+def _lagging(standings: Mapping[int, Standing]) -> list[int]:
+    most = _most(standings)
+    found = []
+    for rank, head in heads(standings).items():
+        call = standings[rank].calls.get(head)
+        if call is not None and head <= most and call.title.startswith(_NEEDS_ALL):
+            found.append(rank)
+    return sorted(found)
+
+
+def _is_long_gone(rank: int, standings: Mapping[int, Standing]) -> bool:
+    head, most = heads(standings)[rank], _most(standings)
+    return any(
+        head < number <= most and call.title.startswith(_NEEDS_ALL) for number, call in standings[rank].calls.items()
+    )
+
+
+def _most(standings: Mapping[int, Standing]) -> int:
+    return max((standing.progress.completed or 0 for standing in standings.values()), default=0)
+
+
+def _furthest_behind(ranks: Sequence[int], standings: Mapping[int, Standing]) -> list[int]:
+    at = {rank: head for rank, head in heads(standings).items() if rank in ranks}
+    last = [rank for rank, head in at.items() if head == min(at.values())]
+    return last if 2 * len(last) <= len(standings) else []
+
+
+def _stalled(board: Board, key: GroupKey, rank: int, confidence: Confidence) -> Culprit:
+    standings = board.standings[key]
+    call = standings[rank].calls[heads(standings)[rank]]
+    finished = sorted(peer for peer, other in standings.items() if (other.progress.completed or 0) >= call.seq)
+    return _accuse(call, Reason.STALLED, f"finished on {ranks_in_words(finished)}", confidence)
+
+
+def find_stopped(board: Board, waits: Iterable[Wait]) -> tuple[Culprit, ...]:
+    """Accuse ranks that wait like their peers for one operation but issued less after it than all of those.
+
+    Ranks that run one program and wait for one thing run ahead to the same point; who did not had a reason of its own.
+    """
+    of_rank: dict[int, list[Wait]] = {}
+    for wait in waits:
+        of_rank.setdefault(wait.rank, []).append(wait)
+    found: dict[int, Culprit] = {}
+    for standings in board.standings.values():
+        for head in set(heads(standings).values()):
+            waiting = {rank: standing for rank, standing in standings.items() if standing.head == head}
+            for rank in _short_of_the_usual(waiting):
+                if _blocked_only_like(rank, waiting, of_rank) and head in waiting[rank].calls:
+                    usual = max(standing.progress.enqueued or 0 for standing in waiting.values())
+                    call = waiting[rank].calls[head]
+                    expected = f"peers went on to #{usual}"
+                    found.setdefault(rank, _accuse(call, Reason.STOPPED, expected, Confidence.MEDIUM))
+    return tuple(found[rank] for rank in sorted(found))
+
+
+def _short_of_the_usual(waiting: Mapping[int, Standing]) -> list[int]:
+    issued = {rank: standing.progress.enqueued or 0 for rank, standing in waiting.items()}
+    counted = Counter(issued.values()).most_common(1)
+    if len(issued) < 3 or counted[0][1] * 3 < len(issued) * 2:
+        return []
+    usual = counted[0][0]
+    # Somebody ahead of the usual shows that the ranks do not all run one program.
+    return [rank for rank, number in issued.items() if number < usual] if usual == max(issued.values()) else []
+
+
+def _blocked_only_like(rank: int, waiting: Mapping[int, Standing], of_rank: Mapping[int, Sequence[Wait]]) -> bool:
+    mine = {(wait.group, wait.seq) for wait in of_rank.get(rank, ()) if wait.awaited}
+    theirs = {(wait.group, wait.seq) for peer in waiting if peer != rank for wait in of_rank.get(peer, ())}
+    return mine <= theirs and not any(wait.is_transfer and wait.awaited for wait in of_rank.get(rank, ()))
+
+
+def find_together(board: Board, waits: Sequence[Wait]) -> tuple[Culprit, ...]:
+    """Where all arrived and nobody finished: who never started, else who is in all such operations, else all."""
+    roots = [
+        wait
+        for wait in waits
+        if not wait.awaited and wait.arrived and wait.record is not None and board.first_open[wait.rank] == wait.record
+    ]
+    complete = [wait for wait in roots if all(_is_root(peer, wait, roots) for peer in wait.arrived)]
+    in_doubt = sorted({wait.rank for wait in complete})
+    late = [wait for wait in complete if _is_late(board, wait)]
+    if late and len({wait.rank for wait in late}) < len(in_doubt):
+        return tuple(_of_wait(wait, Reason.NOT_STARTED, Confidence.MEDIUM) for wait in _one_each(late))
+    shared = [rank for rank in in_doubt if all(rank == wait.rank or rank in wait.arrived for wait in complete)]
+    if 0 < len(shared) < len(in_doubt):
+        narrowed = [wait for wait in complete if wait.rank in shared]
+        return tuple(_of_wait(wait, Reason.TOGETHER, Confidence.MEDIUM) for wait in _one_each(narrowed))
+    return tuple(_of_wait(wait, Reason.TOGETHER, Confidence.LOW) for wait in _one_each(complete))
+
+
+def _is_root(peer: int, wait: Wait, roots: Iterable[Wait]) -> bool:
+    return any(
+        other.rank == peer
+        and other.group == wait.group
+        and wait.rank in other.arrived
+        and (wait.is_transfer or other.seq == wait.seq)
+        for other in roots
+    )
+
+
+def _is_late(board: Board, wait: Wait) -> bool:
+    """Tell whether a rank's own kernel is queued while a peer's runs; TORCH_NCCL_ENABLE_TIMING makes it visible."""
+    if wait.is_transfer:
+        return False
+    standings = board.standings[wait.group.name, wait.group.ranks]
+    states = {
+        rank: standing.calls[wait.seq].operations[-1].state
+        for rank, standing in standings.items()
+        if wait.seq in standing.calls
+    }
+    return states.get(wait.rank) == "scheduled" and "started" in states.values()
+
+
+def _one_each(waits: Iterable[Wait]) -> list[Wait]:
+    return sorted({wait.rank: wait for wait in waits}.values(), key=lambda wait: wait.rank)
+
+
+def _of_wait(wait: Wait, reason: Reason, confidence: Confidence) -> Culprit:
+    sizes: Sizes = wait.sizes
+    return Culprit(
+        wait.rank, reason, wait.group, wait.seq, wait.operation, sizes, confidence=confidence, frames=wait.frames
+    )
+
+
+def _accuse(call: Call, reason: Reason, expected: str, confidence: Confidence) -> Culprit:
+    first = call.operations[0]
+    return Culprit(
+        call.rank,
+        reason,
+        call.group,
+        call.seq,
+        call.title,
+        first.input_sizes,
+        expected,
+        confidence=confidence,
+        frames=first.frames,
+    )
+
+
+def ranks_in_words(ranks: Iterable[int]) -> str:
+    """Write sorted ranks as people do: "rank 3", "ranks 0-3 and 7"."""
+    spans: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if spans and spans[-1][1] == rank - 1:
+            spans[-1][1] = rank
+        else:
+            spans.append([rank, rank])
+    texts = [str(first) if first == last else f"{first}-{last}" for first, last in spans]
+    listed = ", ".join(texts[:-1]) + " and " + texts[-1] if len(texts) > 1 else "".join(texts)
+    return f"{'rank' if listed.isdecimal() else 'ranks'} {listed}"

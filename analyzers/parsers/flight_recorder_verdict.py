@@ -1,0 +1,162 @@
+"""Who hung the job: all ranks' dumps in, the accused out.
+
+Waiting is followed to its end. A rank that is late in one group because it waits in another is excused; who is left at
+the end of a chain and waits for nobody is accused, and so is who entered what its peers finished or did something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from analyzers.model import Confidence
+from analyzers.parsers.flight_recorder_mismatch import find_mismatches
+from analyzers.parsers.flight_recorder_model import Culprit, Dump, HangVerdict, Reason
+from analyzers.parsers.flight_recorder_progress import Board, lay_out
+from analyzers.parsers.flight_recorder_stalls import find_stalled, find_stopped, find_together
+from analyzers.parsers.flight_recorder_waits import (
+    Edges,
+    Wait,
+    edges_of,
+    edges_of_the_absent,
+    edges_of_the_blocked,
+    find_waits,
+    sinks,
+)
+from analyzers.parsers.flight_recorder_words import in_words
+
+_WORST_FIRST = (Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
+
+
+def diagnose_dumps(dumps: Sequence[Dump], *, world_size: int | None = None) -> HangVerdict:
+    """Return who hung the job that left these dumps.
+
+    Args:
+        dumps: any order; of two by one rank the newer counts. All of one attempt.
+        world_size: how many ranks the job had, None if unknown: then the groups' members are all there were.
+    """
+    board = lay_out(_newest_of_each_rank(dumps))
+    waits = find_waits(board)
+    known = {rank for group in board.groups.values() for rank in group.ranks} | set(range(world_size or 0))
+    absent = tuple(sorted(known - board.ranks))
+    accused = _accuse(board, waits)
+    culprits = tuple(each for each in accused if each.confidence is not Confidence.LOW)
+    doubtful = tuple(each for each in accused if each.confidence is Confidence.LOW)
+    if not culprits:  # nothing better is known; the confidence says how little that is
+        culprits, doubtful = (doubtful, ()) if _tells_apart(doubtful, board) else ((), doubtful)
+    named = {each.rank for each in (*culprits, *doubtful)}
+    waiting = tuple(sorted({wait.rank for wait in waits} - named))
+    confidence = min((each.confidence for each in culprits), key=_WORST_FIRST.index, default=Confidence.LOW)
+    first = next(iter((*culprits, *doubtful)), None)
+    return HangVerdict(
+        culprits,
+        doubtful,
+        waiting,
+        absent,
+        confidence,
+        in_words(culprits, doubtful, waiting),
+        *((first.group, first.seq, first.operation, first.sizes) if first else ()),
+    )
+
+
+def _newest_of_each_rank(dumps: Iterable[Dump]) -> list[Dump]:
+    """A rank that dumps twice (on an exception, then at the end) is judged by the later one."""
+    newest: dict[int, Dump] = {}
+    for dump in sorted(dumps, key=lambda dump: max((entry.created_ns for entry in dump.entries), default=0)):
+        newest[dump.rank] = dump
+    return [newest[rank] for rank in sorted(newest)]
+
+
+def _tells_apart(accused: Sequence[Culprit], board: Board) -> bool:
+    """Accusing every rank of the job, or most ranks for having no dump, says nothing."""
+    members = {rank for group in board.groups.values() for rank in group.ranks}
+    return len({each.rank for each in accused}) * 2 <= max(len(members), 2)
+
+
+def _accuse(board: Board, waits: Sequence[Wait]) -> list[Culprit]:
+    found: dict[int, Culprit] = {}
+    for each in (*find_mismatches(board), *find_stalled(board)):
+        if each.rank not in found or found[each.rank].confidence is Confidence.LOW:
+            found[each.rank] = each
+    edges = _edges(board, waits, found)
+    for members in sinks(edges):
+        for each in _at_the_end(members, board, waits) if not members & set(found) else ():
+            found[each.rank] = each
+    for each in find_stopped(board, waits):
+        found.setdefault(each.rank, each)
+    if not found:
+        found = {each.rank: each for each in find_together(board, waits)}
+    return [found[rank] for rank in sorted(found)]
+
+
+def _edges(board: Board, waits: Sequence[Wait], accused: Iterable[int]) -> Edges:
+    edges: Edges = {}
+    for more in (
+        edges_of(waits),
+        edges_of_the_absent(waits, accused),
+        edges_of_the_blocked(board, waits, accused),
+    ):
+        for rank, targets in more.items():
+            edges.setdefault(rank, set()).update(targets)
+    for rank in accused:
+        edges[rank] = set()  # it has a fault of its own: what it waits for is no excuse
+    return edges
+
+
+def _at_the_end(members: frozenset[int], board: Board, waits: Sequence[Wait]) -> list[Culprit]:
+    """Accuse those at the end of a chain of waits, if they are awaited and wait for nothing themselves."""
+    if gone := members - board.ranks:  # what they may have waited for is a guess, and it leads back to them
+        return [each for rank in sorted(gone) for each in _absent(rank, board, waits)]
+    if len(members) > 1:
+        return _in_a_ring(members, waits)
+    (rank,) = members
+    awaiting = [wait for wait in waits if rank in wait.awaited]
+    if not awaiting or rank in board.first_open:
+        return []
+    return [_behind(rank, awaiting, Reason.BEHIND, Confidence.HIGH)]
+
+
+def _absent(rank: int, board: Board, waits: Sequence[Wait]) -> list[Culprit]:
+    """Accuse a rank without a dump by waits that nothing earlier held up."""
+    awaiting = [
+        wait for wait in waits if rank in wait.awaited and wait.record == board.first_open.get(wait.rank, wait.record)
+    ]
+    if not awaiting:
+        return []
+    group = max((wait.group for wait in awaiting), key=lambda group: len(group.ranks))
+    few = 2 * len(set(group.ranks) - board.ranks) <= len(group.ranks)
+    return [_behind(rank, awaiting, Reason.ABSENT, Confidence.HIGH if few else Confidence.LOW)]
+
+
+def _in_a_ring(members: frozenset[int], waits: Sequence[Wait]) -> list[Culprit]:
+    """Ranks that wait for each other: sends block nobody by themselves, so they are looked through first."""
+    inner = [wait for wait in waits if wait.rank in members and wait.awaited & members]
+    firm = edges_of(wait for wait in inner if not wait.sends)
+    idle = sorted(rank for rank in members if not firm.get(rank, set()) & members)
+    if firm and 0 < len(idle) < len(members):
+        awaiting = {rank: [wait for wait in inner if rank in wait.awaited and not wait.sends] for rank in idle}
+        return [_behind(rank, each, Reason.BEHIND, Confidence.MEDIUM) for rank, each in awaiting.items() if each]
+    rings = [ring for ring in sinks(edges_of(inner)) if len(ring) > 1]
+    return [
+        _behind(rank, [wait for wait in inner if rank in wait.awaited], Reason.ORDER, Confidence.LOW)
+        for rank in sorted(rank for ring in rings for rank in ring)
+    ]
+
+
+def _behind(rank: int, awaiting: Sequence[Wait], reason: Reason, confidence: Confidence) -> Culprit:
+    """Accuse by the operation that most ranks wait in; among equals the first."""
+    places: dict[tuple[str, int], list[Wait]] = {}
+    for wait in awaiting:
+        places.setdefault((wait.group.name, wait.seq), []).append(wait)
+    most = max(places.values(), key=lambda each: (len(each), not each[0].is_transfer, -each[0].seq))
+    first = min(most, key=lambda wait: wait.rank)
+    sure = all(wait.sure for wait in most) or confidence is not Confidence.HIGH
+    return Culprit(
+        rank,
+        reason,
+        first.group,
+        first.seq,
+        first.operation,
+        first.sizes,
+        confidence=confidence if sure else Confidence.MEDIUM,
+        frames=first.frames,
+    )
