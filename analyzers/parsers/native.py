@@ -23,6 +23,9 @@ _GLIBC = re.compile(
     r"|realloc\(\): invalid .*|malloc_consolidate\(\): .*)"
 )
 
+#: What follows a crash this closely is the same one: the C++ stack stands between its two announcements.
+_SAME_CRASH_LINES = 250
+
 #: faulthandler's words for a signal.
 _SIGNALS = {
     "Segmentation fault": "SIGSEGV",
@@ -91,7 +94,7 @@ class NativeReader:
     def _fatal(self, line: Line, what: str) -> None:
         signal = next((name for words, name in _SIGNALS.items() if what.startswith(words)), "")
         previous = self.crashes[-1] if self.crashes else None
-        if previous is not None and signal == previous.signal and line.number - previous.line < 100:
+        if previous is not None and line.number - previous.line < _SAME_CRASH_LINES:
             return  # faulthandler tells of the abort that was told already, or crashes inside itself
         self.crashes.append(Crash(line.number, line.offset, signal or what, f"Fatal Python error: {what}"))
         self._current = False

@@ -21,6 +21,8 @@ from analyzers.rules import RuleMatch, RuleSet, Where
 #: Literals that the parsers need, with the lines after them that belong to what they announce.
 _PARSER_ANCHORS = (
     Anchor("Traceback (most recent call last)", after=300, most=400),
+    Anchor("The above exception was the direct cause", after=3, most=400),
+    Anchor("During handling of the above exception", after=3, most=400),
     Anchor("Fatal Python error", after=150, most=20),
     Anchor(".py::", most=100_000),
     Anchor("PASSED", most=100_000),
@@ -62,17 +64,18 @@ _USAGE = re.compile(r"^\S*: error: unrecognized arguments: .+")
 
 @dataclass(frozen=True)
 class Mark:
-    """A line that a rule knows; `during` is pytest's test at hand."""
+    """A line that a rule knows; `text` is all of it, `during` pytest's test at hand."""
 
     match: RuleMatch
     line: int
     offset: int
+    text: str
     during: str | None = None
 
 
 @dataclass
 class StreamReading:
-    """What one log says about one rank. `rank` is global; `lines` is the number of the rank's last line seen."""
+    """What one log says about one rank: `lines` is the number of its last line, `seen` counts those that were read."""
 
     name: str
     kind: Kind
@@ -89,6 +92,7 @@ class StreamReading:
     done_line: int = 0  # "after training is done"
     progress_line: int = 0  # the last iteration or test result
     lines: int = 0
+    seen: int = 0
     clock: float | None = None  # of the last line seen that has a time
     tail: list[tuple[int, str]] = field(default_factory=list)
 
@@ -141,13 +145,14 @@ class _Stream:
         elif _USAGE.match(text):
             reading.usage = reading.usage or line
         elif (match := self._rules.match(text, where=Where.RANK)) is not None:
-            reading.marks.append(Mark(match, line.number, line.offset, self._pytest.current_id))
+            reading.marks.append(Mark(match, line.number, line.offset, text, self._pytest.current_id))
 
     def end(self, lines: int) -> StreamReading:
         self._pytest.end()
         reading = self.reading
         reading.chains, reading.crashes = self._traces.chains, self._native.crashes
         reading.sessions, reading.collectives = self._pytest.sessions, self._collectives.events
+        reading.seen = self._traces.seen
         reading.lines = lines if reading.kind is Kind.RANK else reading.lines
         return reading
 

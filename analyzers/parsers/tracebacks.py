@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 
 from analyzers.parsers.frames import Frame, innermost
 from analyzers.reading.scan import Line
@@ -23,14 +24,20 @@ _CAUSE = "The above exception was the direct cause"
 _CONTEXT = "During handling of the above exception"
 #: Lines that may follow the last one and belong to the message: NCCL and gloo write several.
 _MESSAGE_LINES = 6
+#: The scan passes lines over that nobody asked for: what is this far away is not the same traceback's.
+_FAR = 300
 #: Foreign lines in the middle of a traceback (another thread's warning) that are passed over before giving up.
 _PATIENCE = 12
 
 #: A look-up that misses is the normal way into fallback code; the error of the fallback is the one to tell.
-LOOKUP_MISSES = frozenset(
-    {"KeyError", "AttributeError", "IndexError", "StopIteration", "ImportError", "ModuleNotFoundError", "Empty"}
-    | {"FileNotFoundError", "LookupError", "PackageNotFoundError"}
-)
+_MISSES = frozenset({"KeyError", "IndexError", "LookupError", "StopIteration", "Empty"})
+LOOKUP_MISSES = _MISSES | {
+    "AttributeError",
+    "FileNotFoundError",
+    "ImportError",
+    "ModuleNotFoundError",
+    "PackageNotFoundError",
+}
 
 
 class Link(StrEnum):
@@ -45,7 +52,11 @@ class Link(StrEnum):
 
 @dataclass
 class Trace:
-    """One exception with its stack, outermost frame first; `start`, `end`, `at_line` (of its text) are line numbers."""
+    """One exception with its stack, outermost frame first; `start`, `end`, `at_line` (of its text) are line numbers.
+
+    `first` and `last` count the lines of its own rank that were seen: in a woven file line numbers say nothing of
+    nearness.
+    """
 
     start: int
     frames: list[Frame] = field(default_factory=list)
@@ -56,6 +67,8 @@ class Trace:
     offset: int = 0
     link: Link = Link.NONE
     indent: int = 0
+    first: int = 0
+    last: int = 0
 
     @property
     def text(self) -> str:
@@ -79,13 +92,18 @@ class TracebackReader:
         self._link = Link.NONE
         self._skipped = 0
         self._previous = 0  # line number
+        self.seen = 0  # lines
 
     def feed(self, line: Line) -> bool:
         """Take one line; say whether it belongs to a traceback."""
         text = _TREE.sub("", line.text)
-        if line.number - self._previous > 1 + _PATIENCE and self._open:
-            self._open = None
+        self.seen += 1
+        if line.number - self._previous > _FAR:
+            self._open = self._tail = None
         self._previous = line.number
+        return self._read(line, text)
+
+    def _read(self, line: Line, text: str) -> bool:
         if header := _HEADER.match(text):
             self._begin(line, header)
             return True
@@ -104,7 +122,7 @@ class TracebackReader:
         grouped = line.text != header.string and self.chains and "ExceptionGroup" in self.chains[-1][-1].type
         link = Link.QUOTED if quoted else Link.MEMBER if grouped or self._in_group() else self._link
         self._link = Link.NONE
-        trace = Trace(line.number, end=line.number, offset=line.offset, link=link)
+        trace = Trace(line.number, end=line.number, offset=line.offset, link=link, first=self.seen, last=self.seen)
         trace.indent = len(before) - len(before.lstrip()) if not before.strip() else 0
         if link is not Link.NONE and self.chains:
             self.chains[-1].append(trace)
@@ -113,25 +131,24 @@ class TracebackReader:
         self._open, self._tail, self._skipped = trace, None, 0
 
     def _in_group(self) -> bool:
-        return bool(self.chains) and self.chains[-1][-1].link is Link.MEMBER and self._previous - self._ended() <= 2
-
-    def _ended(self) -> int:
-        return self.chains[-1][-1].end if self.chains else 0
+        last = self.chains[-1][-1] if self.chains else None
+        return last is not None and last.link is Link.MEMBER and self.seen - last.last <= 2
 
     def _go_on(self, trace: Trace, line: Line, text: str) -> bool:
         if frame := _FRAME.match(text):
             trace.frames.append(Frame(frame["path"], int(frame["line"]), frame["function"] or ""))
-            trace.end = line.number
+            trace.end, trace.last = line.number, self.seen
             return True
         body = text[trace.indent :] if not text[: trace.indent].strip() else text
         if body[:1] in (" ", "\t") or not body:
-            trace.end = line.number if body.strip() else trace.end
+            if body.strip():
+                trace.end, trace.last = line.number, self.seen
             return True
         final = _FINAL.match(body)
         if final is not None and not _SHOUTS.match(final["type"]) and (trace.frames or final["message"]):
             trace.type, trace.message = final["type"], (final["message"] or "").strip()
             trace.at_line = trace.end = line.number
-            trace.offset = line.offset
+            trace.offset, trace.last = line.offset, self.seen
             self._open, self._tail, self._skipped = None, trace, 0
             return True
         self._skipped += 1
@@ -142,22 +159,23 @@ class TracebackReader:
     def _continue_message(self, trace: Trace, line: Line, text: str) -> bool:
         if (
             not text.strip()
-            or line.number - trace.at_line > _MESSAGE_LINES
-            or line.number - trace.end > 1
+            or trace.message.count("\n") >= _MESSAGE_LINES
             or text.startswith(("[", "INFO", "WARNING", "ERROR", "DEBUG", "wandb", "srun"))
         ):
             self._tail = None
             return False
         trace.message = f"{trace.message}\n{text.strip()}"
-        trace.end = line.number
+        trace.end, trace.last = line.number, self.seen
         return True
 
 
 def primary(chain: list[Trace], root: str | None = None) -> Trace:
     """Return the exception of a chain that counts: where the trouble began, in the repository's own code.
 
-    An exception without a frame of the repository is a library's inner business; a look-up that missed is the normal
-    way into code that then fails; a quoted traceback happened before the one that quotes it; of a group, the first.
+    What another exception was raised from is the original, unless its own traceback is missing. One that was merely
+    being handled counts if it has a frame of the repository: else it is a library's inner business. A look-up that
+    missed is the normal way into code that then fails. A quoted traceback happened before the one that quotes it; of a
+    group, the first counts.
     """
     quoted = [trace for trace in chain if trace.link is Link.QUOTED and trace.type]
     if quoted:
@@ -166,9 +184,12 @@ def primary(chain: list[Trace], root: str | None = None) -> Trace:
     if members:
         return members[0]
     ended = [trace for trace in chain if trace.type] or chain
-    for place, trace in enumerate(ended):
-        last = place + 1 == len(ended)
-        handled = not last and ended[place + 1].link is Link.CONTEXT and trace.short_type in LOOKUP_MISSES
-        if last or (not handled and innermost(trace.frames, root) is not None):
+    known_from_the_start = ended[0].link is Link.NONE
+    for trace, after in pairwise(ended):
+        if trace.short_type in (_MISSES if after.link is Link.CAUSE else LOOKUP_MISSES):
+            continue
+        if after.link is Link.CAUSE and known_from_the_start:
+            return trace
+        if innermost(trace.frames, root) is not None:
             return trace
     return ended[-1]

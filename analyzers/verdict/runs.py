@@ -137,7 +137,7 @@ def _node_findings(readings: Iterable[LogReading], exits: Exits) -> Iterable[tup
             for mark in stream.marks:
                 rule = mark.match.rule
                 if rule.category in _NODE_LEVEL and rule.blames is Role.CAUSE:
-                    found = _PID.search(mark.match.message)
+                    found = _PID.search(mark.text)
                     pid = int(found[1] or found[2]) if found else None
                     yield (pids.get(pid) if pid is not None else None), _finding(stream, mark)
 
@@ -148,7 +148,7 @@ def _finding(stream: StreamReading, mark: Mark) -> Finding:
         rule.category,
         rule.blames,
         Error(match.type, match.message),
-        Evidence(stream.name, mark.line, (match.message,)),
+        Evidence(stream.name, mark.line, (mark.text,)),
         offset=mark.offset,
         retryable=rule.retryable,
         rule=rule.id,

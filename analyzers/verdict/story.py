@@ -67,7 +67,10 @@ class StoryTeller:
         )
         story = RankStory(rank)
         sessions = [
-            (stream, session) for stream in ordered for session in stream.sessions if session.outcomes or session.line
+            (stream, session)
+            for stream in ordered
+            for session in stream.sessions
+            if session.outcomes or session.line or session.reports
         ]
         self._note_progress(story, ordered, [session for _, session in sessions])
         passed = _passed_tests(session for _, session in sessions)
@@ -162,11 +165,11 @@ class StoryTeller:
         told = classify(self._rules, f"  what():  {what}", "", Scene.SCRIPT)
         if told.rule is None:
             told = classify(self._rules, what, "", Scene.SCRIPT) if what else told
-        if told.rule is not None and told.category is not Category.CRASH_NATIVE:
+        if told.rule is not None and told.role is Role.CAUSE and told.category is not Category.CRASH_NATIVE:
             return told
-        if has_collectives or (told.rule is not None and told.role is Role.CONSEQUENCE):
-            return Kind(Category.COLLECTIVE_TIMEOUT, Role.CONSEQUENCE) if not has_collectives else None
-        return Kind(Category.CRASH_NATIVE)
+        if has_collectives:
+            return None  # the watchdog's own line says more
+        return told if told.rule is not None else Kind(Category.CRASH_NATIVE)
 
     def _from_chains(self, story: RankStory, streams: Sequence[StreamReading], passed: set[str]) -> Finding | None:
         for stream in streams:
@@ -246,15 +249,16 @@ def _fatal_chain(stream: StreamReading, passed: set[str], *, finished: bool) -> 
     if not chains or finished:
         return None
     end = chains[-1][-1].end
-    last_words = 10 if stream.kind is LogKind.RANK and stream.stream == "stdout" else _LAST_WORDS
-    if (
-        stream.lines - end > last_words
-        or stream.progress_line > end
-        or any(session.finished for session in stream.sessions)
-    ):
+    ranked = stream.kind is LogKind.RANK
+    after = stream.lines - end if ranked else stream.seen - chains[-1][-1].last
+    last_words = 10 if ranked and stream.stream == "stdout" else _LAST_WORDS
+    if after > last_words or stream.progress_line > end or any(session.finished for session in stream.sessions):
         return None
     first = len(chains) - 1
-    while first > 0 and chains[first][0].start - chains[first - 1][-1].end <= _CLUSTER_LINES:
+    while first > 0:
+        here, before = chains[first][0], chains[first - 1][-1]
+        if (here.start - before.end if ranked else here.first - before.last) > _CLUSTER_LINES:
+            break
         first -= 1
     return chains[first]
 
