@@ -119,7 +119,7 @@ async def explain(job: Job, run: Run, ctx: Context) -> Explained:
     notes: list[str] = []
     job_log = await ctx.files.job_log(job)
     if job_log.path is None:
-        notes.append(f"The job's log could not be read: {job_log.why or 'it is missing'}.")
+        notes.append(f"The job's log {job_log.why}.")
     tail = await ctx.files.tail(job_log)
     choice = await _choose(job, run, tail, ctx)
     notes += choice.notes
@@ -155,15 +155,11 @@ async def _fetch(choice: Choice, ctx: Context) -> tuple[list[Fetched], list[str]
     for group in choice.groups:
         failures: list[str] = []
         for artifact in group:
-            got = (
-                Fetched(artifact.name, None, "it has expired")
-                if artifact.expired
-                else await ctx.files.artifact(artifact)
-            )
+            got = await ctx.files.artifact(artifact)
             if got.path is not None:
                 fetched.append(got)
                 break
-            failures.append(f"The log artifact {artifact.name} could not be read: {got.why or 'it is missing'}.")
+            failures.append(f"The log artifact {artifact.name} {got.why}.")
         else:
             notes += failures
     return fetched, notes
