@@ -16,15 +16,16 @@ from analyzers.rules import RuleMatch
 
 #: The first hits of a step are kept; a build that floods has said by then what is wrong.
 MOST_HITS = 400
-#: A wrapper belongs to the error that follows within this many lines.
-_NEAR = 15
+#: A wrapper belongs to the error that follows within this many lines: uv quotes a whole traceback in between.
+_NEAR = 60
 _MOST_DETAILS = 12
 
 _VERTEX = re.compile(r"^#(?P<number>\d+) (?:(?P<at>\d+\.\d+) )?(?P<text>.*)$")
 _VERTEX_FAILED = re.compile(r"^#(?P<number>\d+) ERROR: ")
 #: How uv, pip and git go on with an error: drawn boxes, "cause:", "hint:", indentation.
 _GOES_ON = re.compile(r"^\s*(?:[│├╰×▶─]+[─▶]*\s*|cause: |hint: |\s{2,})(?P<text>\S.*)$")
-_RETRYABLE_FIRST = (Category.HOST_OOM, Category.DISK_FULL)
+_BOX = re.compile(r"^[\s│├╰×▶─]+(?:cause: )?")
+_SAID_LATE = (Category.HOST_OOM, Category.DISK_FULL)
 
 
 @dataclass
@@ -33,9 +34,10 @@ class Hit:
 
     match: RuleMatch
     line: JobLine
+    text: str  # of the line, without BuildKit's prefix
     place: int
     vertex: int | None
-    rank_order: int
+    order: int  # of the rule: a specific one is earlier
     details: list[str] = field(default_factory=list)
 
 
@@ -62,10 +64,10 @@ class StepReader:
             self._continue(text, vertex)
             return
         hits = self._hits.setdefault(step.number, [])
-        self._open = None
+        chained = self._open is not None and self._continue(text, vertex)
         if len(hits) < MOST_HITS:
-            self._open = Hit(match, line, len(hits), vertex, order)
-            hits.append(self._open)
+            hits.append(Hit(match, line, _BOX.sub("", text).strip(), len(hits), vertex, order))
+            self._open = self._open if chained and not _is_wrapped(hits[-1]) else hits[-1]
 
     def finding(self, step: Step | None) -> Finding | None:
         """Return what made this step fail, None if no rule knows any of its lines."""
@@ -77,35 +79,42 @@ class StepReader:
         causes = [hit for hit in inside if hit.match.rule.blames is Role.CAUSE]
         if causes:
             # A tool that was killed, or found the disk full, fails in many words before it says so.
-            hit = next((hit for hit in causes if hit.match.rule.category in _RETRYABLE_FIRST), causes[0])
+            hit = next((hit for hit in causes if hit.match.rule.category in _SAID_LATE), causes[0])
         elif inside:
-            hit = min(inside, key=lambda hit: (hit.rank_order, hit.place))
+            hit = min(inside, key=lambda hit: (hit.order, hit.place))
         else:
             return None
         return _to_finding(hit, inside)
 
-    def _continue(self, text: str, vertex: int | None) -> None:
-        """Add to the error at hand the lines in which it goes on."""
+    def _continue(self, text: str, vertex: int | None) -> bool:
+        """Add to the error at hand a line in which it goes on; say whether it does."""
         hit = self._open
         if hit is None or hit.vertex != vertex:
-            return
+            return False
         found = _GOES_ON.match(text)
-        if found is None or len(hit.details) >= _MOST_DETAILS:
-            self._open = None if text.strip() else hit
-            return
+        if found is None or len(hit.details) >= _MOST_DETAILS or (_is_wrapped(hit) and found["text"].startswith("[")):
+            self._open = None
+            return False
         hit.details.append(found["text"].strip())
+        return True
+
+
+def _is_wrapped(hit: Hit) -> bool:
+    """Whether this is an exception in a box of uv's, which wraps at 80 columns."""
+    return hit.match.rule.id == "build-exception"
 
 
 def _to_finding(hit: Hit, inside: list[Hit]) -> Finding:
     wrappers = [
-        other.match.message
-        for other in inside[: hit.place]
+        other.text
+        for other in inside
         if other.match.rule.blames is Role.CONSEQUENCE
         and other.vertex == hit.vertex
         and other.place < hit.place
-        and 0 <= hit.line.number - other.line.number <= _NEAR
+        and hit.line.number - other.line.number <= _NEAR
     ]
-    message = ": ".join(dict.fromkeys([*wrappers, hit.match.message]))
-    if hit.match.rule.id.startswith("uv-"):
+    message = hit.match.message if hit.match.type else hit.text
+    if hit.details and (hit.match.rule.id.startswith("uv-") or _is_wrapped(hit)):
         message = " ".join([message, *hit.details])
+    message = ": ".join(dict.fromkeys([*wrappers, message]))
     return make_finding(hit.match, hit.line, message=message, excerpt=(hit.line.text, *hit.details))

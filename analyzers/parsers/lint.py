@@ -76,10 +76,11 @@ class LintReader:
 
 
 def _to_finding(match: RuleMatch, line: JobLine, previous: str) -> Finding:
-    message = _WORKSPACE.sub("", match.message)
-    place = _PLACE.match(message)
-    if arrow := _ARROW.match(message):  # the newer layout of ruff: code and message first, the place below
-        message, place = f"{message}: {previous.strip()}", arrow
+    message = line.text.strip()
+    where = _WORKSPACE.sub("", match.message)
+    place = _PLACE.match(where)
+    if arrow := _ARROW.match(where):  # the newer layout of ruff: code and message first, the place below
+        message, place = f"{previous.strip()} {message}", arrow
     finding = make_finding(match, line, message=message)
     if place is None:
         return finding
