@@ -12,12 +12,17 @@ from bot.demo.failures.scene import Remains, Scene
 
 @dataclass(frozen=True)
 class PackagedFailure:
-    """One choice of the menu. `job_name` is the job that it makes fail."""
+    """One choice of the menu.
+
+    `job_name` is the job that it makes fail; `persists`: the code is at fault, so that a re-run fails again until
+    somebody pushes. Otherwise the machine was, and the next attempt passes.
+    """
 
     id: str
     title: str
     job_name: str
     build: Callable[[Scene], Remains]
+    persists: bool = True
 
 
 def _unit(bucket: str) -> str:
@@ -29,15 +34,25 @@ CATALOGUE = {
     for failure in (
         PackagedFailure("cuda-oom", "GPU out of memory on rank 5 of 8", _unit("models/**/*.py"), on_ranks.cuda_oom),
         PackagedFailure(
-            "hang", "NCCL hang: rank 3 never joins an all-reduce", _unit("pipeline_parallel/**/*.py"), on_ranks.hang
+            "hang",
+            "NCCL hang: rank 3 never joins an all-reduce",
+            _unit("pipeline_parallel/**/*.py"),
+            on_ranks.hang,
+            persists=False,
         ),
         PackagedFailure(
             "assertion", "One test assertion on one rank", _unit("transformer/**/*.py"), on_ranks.assertion
         ),
         PackagedFailure(
-            "segfault", "Segmentation fault in a C++ extension", _unit("dist_checkpointing/**/*.py"), on_ranks.segfault
+            "segfault",
+            "Segmentation fault in a C++ extension",
+            _unit("dist_checkpointing/**/*.py"),
+            on_ranks.segfault,
+            persists=False,
         ),
-        PackagedFailure("port", "Port already in use", _unit("inference/**/*.py"), on_ranks.port_collision),
+        PackagedFailure(
+            "port", "Port already in use", _unit("inference/**/*.py"), on_ranks.port_collision, persists=False
+        ),
         PackagedFailure(
             "golden",
             "Golden values do not match",

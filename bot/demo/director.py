@@ -1,0 +1,154 @@
+"""What the demo's buttons do, and which jobs are going to fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bot.demo.actions_state import Job, Run
+from bot.demo.errors import ApiError
+from bot.demo.failures.catalogue import CATALOGUE, PackagedFailure
+from bot.demo.failures.scene import Scene
+from bot.demo.github import SimulatedGitHub
+from bot.demo.player import Outcome
+from bot.demo.state import Label, Pull, Repo, Role
+
+REPOSITORY = "demo-org/Megatron-LM"
+#: Seconds that one wave of jobs takes.
+PACE_S = 0.5
+LABELS = {
+    "Run tests": "0e8a16",
+    "Run functional tests": "1d76db",
+    "container::lts": "d4c5f9",
+    "bug": "d73a4a",
+}
+#: Who one can be on the page: login, role, and what that means.
+PEOPLE: tuple[tuple[str, Role, str], ...] = (
+    ("ada", "read", "wrote this pull request"),
+    ("grace", "write", "maintains the repository"),
+    ("mallory", "none", "has no rights here"),
+)
+AUTHOR, MAINTAINER = "ada", "grace"
+_BODY = (
+    "Computes the mask inside the softmax, so that the full score matrix is never masked twice.\n\n"
+    "- [x] unit tests\n- [ ] golden values"
+)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the page tells after a button was pressed."""
+
+    text: str
+    tone: Literal["ok", "no"] = "ok"
+
+
+class Director:
+    """Sets the stage and carries out what the page asks for."""
+
+    def __init__(self, *, pace_s: float = PACE_S) -> None:
+        self.github = SimulatedGitHub(pace_s=pace_s, script=self._script)
+        self._planned: dict[str, PackagedFailure] = {}
+        self._pull: Pull | None = None
+
+    @property
+    def pull(self) -> Pull:
+        if self._pull is None:
+            raise LookupError("the stage is not set yet")
+        return self._pull
+
+    @property
+    def repo(self) -> Repo:
+        return self.github.repo
+
+    async def set_stage(self) -> None:
+        """One repository, one pull request, CI under way and waiting at its unit tests."""
+        github = self.github
+        repo = github.add_repo(REPOSITORY)
+        for name, color in LABELS.items():
+            repo.labels[name] = Label(github.state.next_id("label"), name, color)
+        for login, role, _ in PEOPLE:
+            github.add_user(login, role)
+        files = ("megatron/core/transformer/attention.py", "tests/unit_tests/transformer/test_attention.py")
+        self._pull = await github.open_pull(
+            author=AUTHOR, title="Compute the attention mask inside the softmax", number=42, files=files
+        )
+        self._pull.body = _BODY
+        await self._start_held()
+
+    async def _start_held(self) -> None:
+        run = await self.github.start_run(self.pull)
+        self.github.player.hold(run)
+
+    def newest_run(self) -> Run:
+        """The newest run of the pull request."""
+        runs = [run for run in self.repo.runs.values() if run.pull == self.pull.number]
+        return max(runs, key=lambda run: run.id)
+
+    def _script(self, repo: Repo, run: Run, job: Job) -> Outcome | None:
+        failure = self._planned.get(job.spec.name)
+        if failure is None:
+            return None
+        if not failure.persists:
+            del self._planned[job.spec.name]
+        sha = self.github.parts.actions.sha_under_test(repo, run)
+        remains = failure.build(Scene(job.spec.name, job.started_at or job.created_at, sha))
+        return Outcome(remains.conclusion, remains.log, remains.artifact, remains.step)
+
+    async def fail(self, failure_id: str) -> Said:
+        """Make a job fail: in the run under way if it has not ended there, else by running it again."""
+        failure = CATALOGUE[failure_id]
+        run = self.newest_run()
+        job = run.attempt.jobs.get(failure.job_name)
+        ended = job is not None and job.status == "completed"
+        if run.status != "completed" and ended:
+            return Said("That job has ended in this attempt. Try again when the run is completed.", "no")
+        self._planned[failure.job_name] = failure
+        self.github.player.let_go(run)
+        if run.status != "completed":
+            return Said(f"{failure.title}: on its way.")
+        if job is None or job.conclusion == "skipped":
+            await self.github.rerun(run, by=MAINTAINER)
+            return Said(f"{failure.title}: all jobs run again, it fails among them.")
+        await self.github.rerun_job(run, failure.job_name, by=MAINTAINER)
+        return Said(f"{failure.title}: {failure.job_name} runs again.")
+
+    async def let_pass(self) -> Said:
+        """Everything that is still running succeeds."""
+        run = self.newest_run()
+        self._planned.clear()
+        self.github.player.let_go(run)
+        if run.status == "completed":
+            return Said("The run is completed. Push a commit or re-run it to see it pass.", "no")
+        return Said("The rest of this run passes.")
+
+    async def push(self) -> Said:
+        """The author pushes a fix: nothing that was wrong with the code is wrong any more, and CI starts anew."""
+        self._planned.clear()
+        sha = await self.github.push(self.pull, message="Address review")
+        await self._start_held()
+        return Said(f"Pushed {sha[:7]}; CI has started on it.")
+
+    async def rerun(self) -> Said:
+        """The maintainer re-runs all jobs."""
+        try:
+            await self.github.rerun(self.newest_run(), by=MAINTAINER)
+        except ApiError as error:
+            return Said(error.message, "no")
+        return Said("All jobs run again.")
+
+    async def toggle_label(self, name: str) -> Said:
+        """The maintainer adds a label, or takes it off."""
+        if name in self.pull.labels:
+            await self.github.unlabel(self.pull, name, MAINTAINER)
+            return Said(f"Removed {name}.")
+        await self.github.label(self.pull, name, MAINTAINER)
+        return Said(f"Added {name}.")
+
+    async def comment(self, login: str, body: str) -> Said:
+        """Somebody comments."""
+        try:
+            await self.github.comment(self.pull, login, body)
+        except ApiError as error:
+            return Said(error.message, "no")
+        return Said("Comment posted.")

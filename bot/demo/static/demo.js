@@ -1,0 +1,100 @@
+// Keeps the page as the simulated GitHub is, and sends what is clicked. No framework: four parts are swapped when they change.
+"use strict";
+
+const POLL_MS = 600;
+const shown = {};
+let tag = "";
+
+/** Find out which <details> a reader has opened, so that a swap does not close them. */
+function openDetails(part) {
+  return [...part.querySelectorAll("details")].map((one) => one.open);
+}
+
+function swap(name, html) {
+  const part = document.getElementById(`part-${name}`);
+  if (shown[name] === html) return;
+  const keys = new Set([...part.querySelectorAll("[data-key]")].map((one) => one.dataset.key));
+  const open = openDetails(part);
+  const first = shown[name] === undefined;
+  shown[name] = html;
+  part.innerHTML = html;
+  const details = part.querySelectorAll("details");
+  if (details.length === open.length) details.forEach((one, index) => { if (open[index]) one.open = true; });
+  if (!first) {
+    for (const one of part.querySelectorAll("[data-key]")) {
+      if (!keys.has(one.dataset.key)) one.classList.add("fresh");
+    }
+  }
+  localTimes(part);
+}
+
+function localTimes(root) {
+  for (const one of root.querySelectorAll("time")) {
+    const at = new Date(one.dateTime);
+    one.textContent = at.toLocaleTimeString();
+    one.title = at.toLocaleString();
+  }
+}
+
+async function refresh() {
+  const answer = await fetch("/parts", { headers: tag ? { "If-None-Match": tag } : {}, cache: "no-store" });
+  if (answer.status !== 200) return;
+  tag = answer.headers.get("ETag");
+  for (const [name, html] of Object.entries(await answer.json())) swap(name, html);
+}
+
+async function poll() {
+  try {
+    await refresh();
+    document.body.classList.remove("lost");
+  } catch {
+    document.body.classList.add("lost");  // the demo was stopped
+  }
+  setTimeout(poll, POLL_MS);
+}
+
+async function act(action, asked) {
+  const said = document.getElementById("said");
+  const answer = await fetch(`/act/${action}`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", "X-Demo": "1" },
+    body: JSON.stringify(asked),
+  });
+  const told = answer.ok ? await answer.json() : { text: await answer.text(), tone: "no" };
+  said.textContent = told.text;
+  said.className = told.tone;
+  await refresh();
+  return told.tone === "ok";
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-act]");
+  if (button) {
+    const { act: action, ...asked } = button.dataset;
+    button.closest("details.menu")?.removeAttribute("open");
+    act(action, asked);
+    return;
+  }
+  const chip = event.target.closest("[data-text]");
+  if (chip) {
+    const box = document.querySelector("#comment textarea");
+    box.value = chip.dataset.text;
+    box.focus();
+    box.scrollIntoView({ block: "center", behavior: "smooth" });
+    return;
+  }
+  if (!event.target.closest("details.menu")) document.getElementById("menu-fail").removeAttribute("open");
+});
+
+document.getElementById("comment").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const form = event.target;
+  if (await act("comment", { as: form.elements.as.value, body: form.elements.body.value })) form.elements.body.value = "";
+});
+
+document.querySelector("#comment textarea").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) document.getElementById("comment").requestSubmit();
+});
+
+localTimes(document);
+poll();
