@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import resource
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from multiprocessing.connection import wait
 
 from analyzers.model import Category, Confidence, Diagnosis, Skipped
 from bot.archives import UnreadableError
@@ -20,6 +24,15 @@ def start_worker() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     soft = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+    threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End when the server is gone, however it ended: a pool's process would wait for its next job for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
 
 
 def diagnose_files(job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched]) -> Diagnosis:
