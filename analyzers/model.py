@@ -11,6 +11,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from analyzers.surroundings import JobRecipe, Relation
+
 SCHEMA = 1
 
 
@@ -187,6 +189,9 @@ class Diagnosis:
     commands: tuple[Command, ...] = ()
     fingerprint: str | None = None
     read: Read = field(default_factory=Read)
+    relation: Relation | None = None  # None: the change is not known, or nothing failed
+    owners: tuple[str, ...] = ()  # of the location, after CODEOWNERS
+    recipe: JobRecipe | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON document of schema version 1 (only dicts, lists, strings, numbers, booleans, None)."""

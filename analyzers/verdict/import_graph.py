@@ -22,6 +22,8 @@ MAX_FILES = 3_000
 MAX_FILE_BYTES = 1024 * 1024
 MAX_TOTAL_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 40
+#: A change of many files is reached in many ways; the nearest tell enough.
+MAX_CHAINS = 10
 
 #: Folders that are import roots by convention, besides the one that pytest puts on the path for a test.
 ROOTS = ("", "src/")
@@ -33,10 +35,11 @@ Read = Callable[[str], str | None]
 class ImportSearch:
     """What was found. A chain starts at the test and ends at a changed file, each file importing the next.
 
-    Chains are shortest, nearest first, one per changed file. Not `complete`: a bound was met or a file on the way could
-    not be read or parsed, so a missing chain means nothing.
+    Chains are shortest, nearest first, one per changed file, at most `MAX_CHAINS`. Not `complete`: a bound was met, or
+    a file on the way could not be read or parsed, so a missing chain means nothing.
     """
 
+    starts: tuple[str, ...]
     chains: tuple[tuple[str, ...], ...]
     files_read: int
     complete: bool
@@ -61,9 +64,9 @@ def find_imports(
         for path in walk.visits() if targets else ():
             if path in targets:
                 found.append(walk.way_to(path))
-                if len(found) == len(targets):
+                if len(found) == min(len(targets), MAX_CHAINS):
                     break
-    return ImportSearch(tuple(found), walk.files_read, walk.complete)
+    return ImportSearch(tuple(sorted(starts)), tuple(found), walk.files_read, walk.complete)
 
 
 class _Walk:

@@ -19,6 +19,8 @@ from typing import Annotated, Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field
 
+from analyzers.surroundings import JobRecipe
+
 #: The largest recipe of Megatron-LM has 18 KB, 4 levels and some hundred rows.
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 20
@@ -65,33 +67,6 @@ class Workload:
     gpus: int | None = None  # per node
     nodes: int | None = None
     training_script: str | None = None
-
-
-@dataclass(frozen=True)
-class JobRecipe:
-    """What the recipes say about one job; sorted, each value once.
-
-    A number is None where rows disagree or say nothing. CI may override `n_repeat` for a functional job from labels.
-    """
-
-    kind: Kind
-    model: str
-    test_case: str  # a unit job's bucket glob
-    environments: tuple[str, ...]
-    platforms: tuple[str, ...]
-    tags: tuple[str, ...]
-    scopes: tuple[str, ...]
-    n_repeat: int | None
-    time_limit_s: int | None
-    gpus: int | None
-    nodes: int | None
-    training_script: str | None
-    files: tuple[str, ...]
-
-    @property
-    def bucket(self) -> str | None:
-        """Return the glob that a unit job runs, None for a functional one."""
-        return self.test_case if self.kind == "unit" else None
 
 
 def _as_list(value: Any) -> Any:
@@ -151,29 +126,31 @@ def read_recipe(name: str, text: str) -> tuple[Workload, ...]:
     return tuple(rows)
 
 
-def find_recipe(
-    workloads: Iterable[Workload],
-    *,
-    kind: Kind,
-    test_case: str,
-    model: str | None = None,
-    platform: str | None = None,
-) -> JobRecipe | None:
-    """Gather the rows that a job runs; None when no recipe has it.
+@dataclass(frozen=True)
+class TestJob:
+    """A test job, as its name tells it. None where the name does not say it: then it matters not."""
 
-    Args:
-        test_case: of a functional job, or a unit job's bucket glob.
-        model: None where the job's name does not say it.
-        platform: "h100" or "gb200"; None where it is not known, then the rows of all platforms are gathered.
-    """
-    rows = [row for row in workloads if row.test_case == test_case and (row.model == UNIT_MODEL) == (kind == "unit")]
-    rows = [row for row in rows if model in (None, row.model) and platform in (None, _place(row))]
+    kind: Kind
+    test_case: str  # of a functional job; a unit job's bucket glob
+    model: str | None = None
+    platform: str | None = None  # "h100", "gb200"
+    tag: str | None = None  # "latest", "legacy"; if some rows have it, the others are left aside
+    scopes: frozenset[str] = frozenset()  # those that this CI runs; if some rows have one, the others are left aside
+
+
+def find_recipe(workloads: Iterable[Workload], job: TestJob) -> JobRecipe | None:
+    """Gather the rows that a job runs; None when no recipe has it."""
+    rows = [row for row in workloads if row.test_case == job.test_case and job.kind == _kind(row)]
+    rows = [row for row in rows if job.model in (None, row.model) and job.platform in (None, _place(row))]
+    rows = [row for row in rows if job.tag in (None, row.tag)] or rows
+    rows = [row for row in rows if row.scope in job.scopes] or rows
     if not rows:
         return None
     return JobRecipe(
-        kind=kind,
+        kind=job.kind,
         model=rows[0].model,
-        test_case=test_case,
+        test_case=job.test_case,
+        bucket=job.test_case if job.kind == "unit" else None,
         environments=_each(row.environment for row in rows),
         platforms=_each(row.platform for row in rows),
         tags=_each(row.tag for row in rows),
@@ -185,6 +162,10 @@ def find_recipe(
         training_script=_agreed(row.training_script for row in rows),
         files=_each(row.file for row in rows),
     )
+
+
+def _kind(row: Workload) -> Kind:
+    return "unit" if row.model == UNIT_MODEL else "functional"
 
 
 def _place(row: Workload) -> str:
