@@ -26,6 +26,7 @@ _CSP = (
 )
 #: The parts of the page that change by themselves; each is a template of its own.
 PARTS = ("status", "timeline", "checks", "labels")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _LOOPBACK = frozenset({"127.0.0.1", "localhost"})
 
 
@@ -46,7 +47,7 @@ class Page:
             "label": lambda asked: director.toggle_label(asked["name"]),
             "comment": lambda asked: director.comment(asked["as"], asked["body"]),
         }
-        app = web.Application(middlewares=[_guard])
+        app = web.Application(middlewares=[_guard, self._wait_for_stage])
         app.router.add_get("/", self._home)
         app.router.add_get("/parts", self._parts)
         app.router.add_post("/act/{action}", self._act)
@@ -72,6 +73,13 @@ class Page:
     def path(self) -> str:
         """Where the pull request is."""
         return f"/{self._director.repo.full_name}/pull/{self._director.pull.number}"
+
+    @web.middleware
+    async def _wait_for_stage(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if self._director.ready or request.path.startswith("/static/"):
+            return await handler(request)
+        headers = {"Retry-After": "1", "Refresh": "1"}
+        return web.Response(status=503, text="The demo is starting.", headers=headers)
 
     async def _home(self, _: web.Request) -> web.Response:
         return web.Response(status=302, headers={"Location": self.path})
@@ -118,9 +126,7 @@ class Page:
 
 
 @web.middleware
-async def _guard(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
+async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     host = request.host.partition(":")[0]
     if host not in _LOOPBACK or (request.method == "POST" and "X-Demo" not in request.headers):
         raise web.HTTPForbidden(text="This page answers only to itself, on loopback.")

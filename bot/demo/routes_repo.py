@@ -16,9 +16,10 @@ async def get_repo(call: Call) -> Answer:
 
 
 async def get_ref(call: Call) -> Answer:
-    branch = call.request.match_info["branch"]
+    # Clients may encode the slashes of a ref or not; GitHub takes both.
+    kind, _, branch = call.request.match_info["ref"].partition("/")
     sha = call.repo.branches.get(branch)
-    if sha is None:
+    if sha is None or kind != "heads":
         raise ApiError(404, NOT_FOUND)
     return Answer(ref_json(call.state, call.repo, branch, sha))
 
@@ -68,7 +69,7 @@ async def no_such_endpoint(_: web.Request) -> web.Response:
 _REPO = "/repos/{owner}/{repo}"
 ENDPOINTS = (
     Endpoint("GET", _REPO, get_repo, ("metadata:read",)),
-    Endpoint("GET", _REPO + "/git/ref/heads/{branch:.+}", get_ref, ("contents:read",)),
+    Endpoint("GET", _REPO + "/git/ref/{ref:.+}", get_ref, ("contents:read",)),
     Endpoint("GET", _REPO + "/git/commits/{sha}", get_commit, ("contents:read",)),
     Endpoint("GET", _REPO + "/commits/{sha}/pulls", list_commit_pulls, ("pull_requests:read", "contents:read")),
     Endpoint("GET", _REPO + "/collaborators/{user}/permission", get_permission, ("metadata:read",)),
