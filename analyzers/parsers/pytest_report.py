@@ -29,12 +29,16 @@ _BAD = ("FAILED", "ERROR")
 
 @dataclass
 class Outcome:
-    """One test's result. `line` and `offset` are those of the result word; `result` is None while the test runs."""
+    """One test's result. `line` and `offset` are those of the result word; `result` is None while the test runs.
+
+    `summary` is the line in the short summary, with its number: all there is of a failure under `--tb=no`.
+    """
 
     node_id: str
     line: int
     offset: int
     result: str | None = None
+    summary: tuple[int, str] | None = None
 
 
 @dataclass
@@ -82,6 +86,12 @@ class PytestReader:
         self._title = ""
         self._current: Outcome | None = None
 
+    @property
+    def current_id(self) -> str | None:
+        """The test at hand, None between tests and in the report."""
+        running = self.sessions[-1].running if self.sessions else None
+        return running.node_id if running else None
+
     def feed(self, line: Line) -> bool:
         """Take one line; say whether it is pytest's own."""
         text = line.text
@@ -93,7 +103,7 @@ class PytestReader:
             self._section.feed(line)
             return True
         if self._title.startswith("short test summary"):
-            return self._summary(text)
+            return self._summary(line, text)
         if self._title in ("", "test session starts"):
             return self._progress(line, text)
         return bool(self._title)
@@ -107,7 +117,7 @@ class PytestReader:
 
     def _leave_section(self, number: int) -> None:
         if self._section is not None:
-            self._section.close()
+            self._section.end()
             self._session(number).reports.extend(self._section.reports)
         self._section, self._early = None, False
 
@@ -170,16 +180,15 @@ class PytestReader:
             return True
         return False
 
-    def _summary(self, text: str) -> bool:
+    def _summary(self, line: Line, text: str) -> bool:
+        if _CLOSING.search(text) and _COUNTS.match(text):  # `-q` prints no rules around it
+            return self._ruled(line, text)
         word, _, rest = text.partition(" ")
         if word not in _BAD or (parts := split_id(rest)) is None:
             return False
-        session = self.sessions[-1] if self.sessions else self._session(0)
-        known = session.outcomes.get(parts[0])
-        if known is None:
-            session.outcomes[parts[0]] = Outcome(parts[0], 0, 0, word)
-        elif known.result not in _BAD:
-            known.result = word
+        known = self._session(line.number).outcomes.setdefault(parts[0], Outcome(parts[0], 0, 0))
+        known.result = known.result if known.result in _BAD else word
+        known.summary = (line.number, parts[1].removeprefix(" - "))
         return True
 
 

@@ -46,6 +46,7 @@ class SectionReader:
         self._trace: Trace | None = None
         self._lines: list[str] = []
         self._quoted: TracebackReader | None = None
+        self._plain = TracebackReader()  # of `--tb=native`, and of groups, which pytest prints as Python does
         self._link = Link.NONE
         self._done = False  # the exception at hand has got its closing place
 
@@ -53,13 +54,23 @@ class SectionReader:
     def ended(self) -> bool:
         """Whether the report at hand has its error lines."""
         chain = self.reports[-1].chain if self.reports else []
-        return bool(chain) or (self._trace is not None and bool(self._trace.at_line))
+        return bool(chain or self._plain.chains) or (self._trace is not None and bool(self._trace.at_line))
 
     def open(self, title: str, line: Line, *, when: str = "call", node_id: str | None = None) -> None:
         """Begin the report of a test."""
-        self.close()
+        self._end_report()
         self.reports.append(Report(title, when, line.number, node_id=node_id))
         self._muted = False
+
+    def end(self) -> None:
+        """The section ends."""
+        self._end_report()
+
+    def _end_report(self) -> None:
+        self.close()
+        plain, self._plain = self._plain.chains, TracebackReader()
+        if self.reports and not self.reports[-1].chain:
+            self.reports[-1].chain.extend(trace for chain in plain for trace in chain if trace.type)
 
     def feed(self, line: Line) -> None:
         """Take one line of the section."""
@@ -84,6 +95,7 @@ class SectionReader:
         self._link, self._done = Link.NONE, False
 
     def _read(self, line: Line, text: str) -> None:
+        self._plain.feed(line)
         if text.startswith(("During handling of the above", "The above exception was the direct")):
             link = Link.CONTEXT if text.startswith("During") else Link.CAUSE
             self.close()
@@ -92,6 +104,9 @@ class SectionReader:
             self._add_error(line, error["text"] or "")
         elif place := _PLACE.match(text):
             self._add_place(line, place)
+        elif text.startswith("[XPASS(strict)]"):
+            passed = Trace(line.number, type="Failed", message=text, at_line=line.number, offset=line.offset)
+            self.reports[-1].chain.append(passed)
 
     def _at_hand(self, line: Line) -> Trace:
         if self._trace is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
 from analyzers.parsers.collectives import CollectiveEvent, read_mismatch, read_missing
@@ -203,11 +203,25 @@ class StoryTeller:
         return None
 
     def _from_bare_results(self, rank: int, sessions: Sequence[tuple[StreamReading, Session]]) -> Finding | None:
-        """A test that is FAILED, and no report of it: the rank never came to print one."""
+        """A test that is FAILED, and no report of it: the rank never came to print one, or was told not to."""
         for stream, session in sessions:
-            if not session.reporting and session.bad:
-                return _of_outcome(rank, stream, session.bad[0])
+            told = {report.node_id for report in session.reports if report.chain}
+            for outcome in session.bad:
+                if outcome.node_id in told:
+                    continue
+                if outcome.summary is not None:
+                    return self._of_summary(rank, stream, outcome.summary)
+                if not session.reporting:
+                    return _of_outcome(rank, stream, outcome)
         return None
+
+    def _of_summary(self, rank: int, stream: StreamReading, summary: tuple[int, str]) -> Finding:
+        named = re.match(r"(?P<type>[A-Za-z_][\w.]*): (?P<message>.*)", summary[1])
+        asserted = "AssertionError" if summary[1].startswith("assert ") else ""
+        trace = Trace(summary[0], type=named["type"] if named else asserted, at_line=summary[0])
+        trace.message = named["message"] if named else summary[1]
+        kind = classify(self._rules, trace.type, trace.message, Scene.TEST)
+        return replace(_finding(rank, stream, trace, kind, None), confidence=Confidence.MEDIUM)
 
     def _from_timeouts(self, story: RankStory) -> Finding | None:
         if not story.timeouts:
