@@ -50,11 +50,19 @@ def configure_logging(
     _quieten()
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Say whether a line of the engine is not one that we have written ourselves, with more sense."""
+    kind = record.exc_info[0] if record.exc_info else None
+    # By name: the class is the engine's, which is not loaded before it is needed.
+    return (kind is None or kind.__name__ != "TaskFailedError") and "task cancelled" not in record.getMessage()
+
+
 def _quieten() -> None:
     # One line a delivery is ours; a second one for each HTTP request says nothing more.
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
     engine = logging.getLogger("dbos")
     engine.setLevel(logging.WARNING)
+    engine.addFilter(_is_news)
     if not engine.handlers:
         # dbos brings its own console handler unless there is one already.
         engine.addHandler(logging.NullHandler())
