@@ -113,7 +113,8 @@ class RuleSet:
         for place, rule in enumerate(self._rules):
             places.setdefault(rule.hint, []).append(place)
         self._places = tuple(tuple(places[hint]) for hint in self.hints)
-        self._automaton = ahocorasick_rs.AhoCorasick(self.hints)
+        # A DFA costs the same per character however many hints there are; its building is paid once.
+        self._automaton = ahocorasick_rs.AhoCorasick(self.hints, implementation=ahocorasick_rs.Implementation.DFA)
 
     @classmethod
     def from_documents(cls, documents: Iterable[Any], *, prove: bool = True) -> RuleSet:

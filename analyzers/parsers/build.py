@@ -113,7 +113,8 @@ def _to_finding(hit: Hit, inside: list[Hit]) -> Finding:
         and other.place < hit.place
         and hit.line.number - other.line.number <= _NEAR
     ]
-    message = hit.match.message if hit.match.type else hit.text
+    names_type = hit.match.type is not None and hit.match.type != hit.match.rule.type
+    message = hit.match.message if names_type else hit.text
     if hit.details and (hit.match.rule.id.startswith("uv-") or _is_wrapped(hit)):
         message = " ".join([message, *hit.details])
     message = ": ".join(dict.fromkeys([*wrappers, message]))
