@@ -25,10 +25,18 @@ class World:
     A story: do something on `github`, `await world.idle()`, look at `world.answers(pull)`.
     """
 
-    def __init__(self, data_dir: Path, *, github: SimulatedGitHub | None = None, label_debounce_s: float = 0.2) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        github: SimulatedGitHub | None = None,
+        label_debounce_s: float = 0.2,
+        database_url: str = "",
+    ) -> None:
         self.github = github or SimulatedGitHub()
         self.data_dir = data_dir
         self.label_debounce_s = label_debounce_s
+        self.database_url = database_url
         self.url = ""
         self._runner: web.AppRunner | None = None
 
@@ -41,6 +49,7 @@ class World:
             github_private_key=self.github.private_key_pem,
             github_webhook_secret=self.github.webhook_secret,
             data_dir=self.data_dir,
+            database_url=self.database_url,
             executor_id="world",
             port=0,
             label_debounce_s=self.label_debounce_s,
