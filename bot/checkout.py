@@ -20,7 +20,7 @@ from analyzers.verdict.import_graph import MAX_FILE_BYTES, ImportSearch, find_im
 from analyzers.verdict.owners import CODEOWNERS_PATHS, find_owners
 from analyzers.verdict.owners import MAX_BYTES as MAX_OWNERS
 from analyzers.verdict.recipes import MAX_BYTES as MAX_RECIPE
-from analyzers.verdict.recipes import RecipeError, TestJob, Workload, find_recipe, read_recipe
+from analyzers.verdict.recipes import CiJob, RecipeError, Workload, find_recipe, read_recipe
 from analyzers.verdict.relation import functional_folder, relate_to_change, start_files
 from bot.archives import UnreadableError
 from config.repo import default_config
@@ -88,11 +88,11 @@ class Checkout:
         rows, _ = self.recipes
         if job.kind == "unit":
             platform, tag = "gb200" if job.gb200 else "h100", job_name.rpartition(" ")[2]
-            return find_recipe(rows, TestJob("unit", job.bucket, platform=platform, tag=tag))
+            return find_recipe(rows, CiJob("unit", job.bucket, platform=platform, tag=tag))
         if job.kind == "functional":
             model, _, test_case = job.bucket.partition("/")
             scopes = frozenset(plan.scope for plan in config.plans)
-            return find_recipe(rows, TestJob("functional", test_case, model=model, scopes=scopes))
+            return find_recipe(rows, CiJob("functional", test_case, model=model, scopes=scopes))
         return None
 
     def owners(self, path: str) -> tuple[str, ...]:

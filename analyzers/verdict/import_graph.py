@@ -148,11 +148,11 @@ class _Walk:
 
 
 def imported_names(tree: ast.Module, path: str) -> Iterator[str]:
-    """Yield the absolute dotted names that a module may import, in no particular order; `from a import b` gives a.b."""
+    """Yield the absolute dotted names that a module may import, outer statements first; `from a import b` gives a.b."""
     package = path.split("/")[:-1]
-    pending: list[ast.AST] = [tree]
+    pending: deque[ast.AST] = deque([tree])
     while pending:
-        node = pending.pop()
+        node = pending.popleft()
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -127,7 +127,7 @@ def read_recipe(name: str, text: str) -> tuple[Workload, ...]:
 
 
 @dataclass(frozen=True)
-class TestJob:
+class CiJob:
     """A test job, as its name tells it. None where the name does not say it: then it matters not."""
 
     kind: Kind
@@ -138,7 +138,7 @@ class TestJob:
     scopes: frozenset[str] = frozenset()  # those that this CI runs; if some rows have one, the others are left aside
 
 
-def find_recipe(workloads: Iterable[Workload], job: TestJob) -> JobRecipe | None:
+def find_recipe(workloads: Iterable[Workload], job: CiJob) -> JobRecipe | None:
     """Gather the rows that a job runs; None when no recipe has it."""
     rows = [row for row in workloads if row.test_case == job.test_case and job.kind == _kind(row)]
     rows = [row for row in rows if job.model in (None, row.model) and job.platform in (None, _place(row))]

@@ -60,7 +60,7 @@ def relate_to_change(
     return Relation(_name(kinds), tuple(clues))
 
 
-def test_files(diagnosis: Diagnosis) -> tuple[str, ...]:
+def failed_test_files(diagnosis: Diagnosis) -> tuple[str, ...]:
     """Return the files of the failed tests, each once, in order of the tests; at most `MOST_TESTS`."""
     files = dict.fromkeys(test.partition("::")[0] for test in diagnosis.failed_tests)
     return tuple(files)[:MOST_TESTS]
@@ -69,7 +69,7 @@ def test_files(diagnosis: Diagnosis) -> tuple[str, ...]:
 def start_files(diagnosis: Diagnosis, training_script: str | None = None) -> tuple[str, ...]:
     """Return the files whose imports matter: the failed tests', else the job's script, else where it failed."""
     place = (diagnosis.location or "").rpartition(":")[0]
-    return test_files(diagnosis) or tuple(path for path in (training_script or place,) if path.endswith(".py"))
+    return failed_test_files(diagnosis) or tuple(path for path in (training_script or place,) if path.endswith(".py"))
 
 
 def functional_folder(model: str, test_case: str) -> str:
@@ -103,7 +103,7 @@ def _location(diagnosis: Diagnosis, changed: Changed) -> list[Clue]:
 
 
 def _tests(diagnosis: Diagnosis, changed: Changed, folder: str | None) -> list[Clue]:
-    own = tuple(path for path in test_files(diagnosis) if path in changed.files)
+    own = tuple(path for path in failed_test_files(diagnosis) if path in changed.files)
     clues = []
     if own:
         clues.append(
