@@ -47,6 +47,7 @@ class Entry:
     anchor: str = ""
     edited: bool = False
     color: str = ""
+    look: str = ""
     reactions: tuple[tuple[str, int, str], ...] = ()
 
 
@@ -125,6 +126,7 @@ def _entries(state: State, repo: Repo, pull: Pull) -> tuple[Entry, ...]:
             bot=state.user(item.actor).type == "Bot",
             words=_EVENT_WORDS[item.kind],
             text=item.text,
+            look=item.look,
             color=repo.labels[item.text].color if item.text in repo.labels else "",
         )
         for item in pull.timeline

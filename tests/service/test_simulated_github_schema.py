@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import time
 import warnings
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from typing import Any
 
-import aiohttp
-import jwt
 import pytest
-from aiohttp import web
+from demo_client import REPO, Client, listening_client
 from pydantic import TypeAdapter, ValidationError
 
 from bot.demo.github import SimulatedGitHub
-from bot.demo.loopback import Site
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # githubkit's own, about where its models live
@@ -25,56 +19,13 @@ with warnings.catch_warnings():
     from githubkit.webhooks import verify
 
 parse = WebhooksVersionSwitcher()("2022-11-28").parse
-REPO = "/repos/NVIDIA/Megatron-LM"
 MODELS = "tests/unit_tests/models/**/*.py - latest"
-
-
-class Client:
-    """Speaks to the simulated GitHub as an App would, and keeps what it was told."""
-
-    def __init__(self, github: SimulatedGitHub, session: aiohttp.ClientSession) -> None:
-        self.github = github
-        self.session = session
-        self.told: list[tuple[str, bytes, str]] = []
-        self.token = ""
-
-    def app_jwt(self) -> str:
-        now = int(time.time())
-        claims = {"iat": now - 60, "exp": now + 540, "iss": str(self.github.app_id)}
-        return jwt.encode(claims, self.github.private_key_pem, algorithm="RS256")
-
-    async def ask(self, method: str, path: str, *, app: bool = False, **more: Any) -> tuple[int, Any]:
-        credential = f"Bearer {self.app_jwt()}" if app else f"token {self.token}"
-        headers = {"Authorization": credential, "X-GitHub-Api-Version": "2022-11-28"}
-        url = self.github.api_url + path
-        async with self.session.request(method, url, headers=headers, allow_redirects=False, **more) as answer:
-            text = await answer.text()
-            return answer.status, json.loads(text) if text else None
-
-    async def hear(self, request: web.Request) -> web.Response:
-        event, signature = request.headers["X-GitHub-Event"], request.headers["X-Hub-Signature-256"]
-        self.told.append((event, await request.read(), signature))
-        return web.Response(status=202)
 
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
-    async with SimulatedGitHub() as github, aiohttp.ClientSession() as session, AsyncExitStack() as ending:
-        client = Client(github, session)
-        app = web.Application(client_max_size=25 * 1024**2)
-        app.router.add_post("/webhook", client.hear)
-        bot = Site(app)
-        ending.push_async_callback(bot.close)
-        github.set_webhook_url(await bot.start() + "/webhook")
-        repo = github.add_repo()
-        repo.files[".github/mlm.yml"] = b"version: 1\n"
-        github.add_user("ada", "write")
-        installation = github.installation("NVIDIA").id
-        path = f"/app/installations/{installation}/access_tokens"
-        status, body = await client.ask("POST", path, app=True, json={"repository_ids": [repo.id]})
-        assert status == 201
-        fits(models.InstallationToken, body)
-        client.token = body["token"]
+    async with listening_client() as client:
+        client.github.repo.files[".github/mlm.yml"] = b"version: 1\n"
         yield client
 
 
@@ -127,6 +78,7 @@ async def test_every_answer_fits_the_published_schema(client: Client) -> None:
     artifact = github.artifacts(run)[0]
     issue, actions = f"{REPO}/issues/{pull.number}", f"{REPO}/actions/runs/{run.id}"
     merge = pull.merge_commit_sha
+    fits(models.InstallationToken, await client.renew_token(repository_ids=[github.repo.id]))
     expected = {
         ("GET", REPO): models.FullRepository,
         ("GET", f"{REPO}/pulls/{pull.number}"): models.PullRequest,
