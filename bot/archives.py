@@ -104,64 +104,67 @@ def open_bundle(
     sources: tuple[Source, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     log = None if job_log is None else _open_log(job_log, budget)
-    if path is not None:
-        file = _spool_stdin() if path == STDIN else _open_path(path)
-        if file is None:
-            sources, skipped = _open_folder(Path(path), budget)
-        elif _looks_like_zip(file):
-            sources, skipped = _open_zip(file, STDIN if path == STDIN else Path(path).name, budget)
+    if path is not None and path != STDIN and _is_folder(path):
+        sources, skipped = _open_folder(Path(path), budget)
+    elif path is not None:
+        data = _map_stdin() if path == STDIN else _map_file(path)
+        if _is_zip(data):
+            sources, skipped = _open_zip(data, STDIN if path == STDIN else Path(path).name, budget)
         elif log is None:
-            log = Source(JOB_LOG, partial(_file_pieces, file, JOB_LOG, budget), os.fstat(file.fileno()).st_size)
+            log = Source(JOB_LOG, partial(_mapped_pieces, data, budget), len(data))
         else:
             raise UnreadableError(f"{path}: neither a folder nor a zip file, and --job-log already names the job's log")
     return Opened(Bundle(sources=sources, job_log=log, job_name=job_name, skipped=skipped), budget)
 
 
-def _open_path(path: str) -> BinaryIO | None:
-    """Open a file for reading; None if it is a folder."""
+def _is_folder(path: str) -> bool:
+    """Tell a folder from a file that can be read; neither is an error."""
     try:
-        if os.path.isdir(path):  # noqa: PTH112  (pathlib hides a permission error here)
+        kind = stat.S_IFMT(Path(path).stat().st_mode)
+        if kind == stat.S_IFDIR:
             os.scandir(path).close()
-            return None
-        if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116
+        elif kind == stat.S_IFREG:
+            Path(path).open("rb").close()
+        else:
             raise UnreadableError(f"{path}: neither a folder nor a regular file")
-        return open(path, "rb")  # noqa: PTH123  (kept open: members are read again and again)
     except (OSError, ValueError) as why:
         reason = why.strerror if isinstance(why, OSError) and why.strerror else str(why)
         raise UnreadableError(f"{path}: {reason}") from None
+    return kind == stat.S_IFDIR
 
 
 def _open_log(path: str, budget: Budget) -> Source:
-    file = _open_path(path)
-    if file is None:
+    if _is_folder(path):
         raise UnreadableError(f"{path}: the job's log must be a file, not a folder")
-    return Source(JOB_LOG, partial(_file_pieces, file, JOB_LOG, budget), os.fstat(file.fileno()).st_size)
+    return Source(JOB_LOG, partial(_path_pieces, Path(path), JOB_LOG, budget), Path(path).stat().st_size)
 
 
-def _spool_stdin() -> BinaryIO:
+def _map_file(path: str) -> mmap.mmap | bytes:
+    with Path(path).open("rb") as file:
+        return _map(file)
+
+
+def _map_stdin() -> mmap.mmap | bytes:
     """Keep standard input in an unnamed file: a zip file is read from its end, and every log more than once."""
-    spool = tempfile.TemporaryFile()  # noqa: SIM115
-    shutil.copyfileobj(sys.stdin.buffer, spool, PIECE)
-    spool.flush()
-    return spool
+    with tempfile.TemporaryFile() as spool:
+        shutil.copyfileobj(sys.stdin.buffer, spool, PIECE)
+        spool.flush()
+        return _map(spool)
 
 
-def _looks_like_zip(file: BinaryIO) -> bool:
-    head = os.pread(file.fileno(), 4, 0)
-    return head[:2] == b"PK" and head[2:] in (b"\3\4", b"\5\6", b"\7\x08", b"00")
+def _map(file: BinaryIO) -> mmap.mmap | bytes:
+    """Map a file into memory; the map outlives the file's closing. An empty file cannot be mapped."""
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""
 
 
-def _file_pieces(file: BinaryIO, name: str, budget: Budget) -> Iterator[bytes]:
-    """Yield a file from its start; by position, so that two readers do not disturb each other."""
-    place = 0
-    while True:
-        try:
-            piece = os.pread(file.fileno(), PIECE, place)
-        except OSError as why:
-            budget.stop(name, f"it could not be read: {why.strerror}")
-            return
-        place += len(piece)
-        if not piece or not budget.spend(name, place, place):
+def _is_zip(data: mmap.mmap | bytes) -> bool:
+    return data[:2] == b"PK" and data[2:4] in (b"\3\4", b"\5\6", b"\7\x08", b"00")
+
+
+def _mapped_pieces(data: mmap.mmap | bytes, budget: Budget) -> Iterator[bytes]:
+    for place in range(0, len(data), PIECE):
+        piece = data[place : place + PIECE]
+        if not budget.spend(JOB_LOG, place + len(piece), place + len(piece)):
             return
         yield piece
 
@@ -189,17 +192,19 @@ def _unlisted(root: Path, why: OSError) -> Skipped:
 
 
 def _path_pieces(path: Path, name: str, budget: Budget) -> Iterator[bytes]:
+    done = 0
     try:
-        file = path.open("rb")
+        with path.open("rb", buffering=0) as file:
+            while piece := file.read(PIECE):
+                done += len(piece)
+                if not budget.spend(name, done, done):
+                    return
+                yield piece
     except OSError as why:
         budget.stop(name, f"it could not be read: {why.strerror}")
-        return
-    with file:
-        yield from _file_pieces(file, name, budget)
 
 
-def _open_zip(file: BinaryIO, label: str, budget: Budget) -> tuple[tuple[Source, ...], tuple[Skipped, ...]]:
-    data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+def _open_zip(data: mmap.mmap | bytes, label: str, budget: Budget) -> tuple[tuple[Source, ...], tuple[Skipped, ...]]:
     try:
         entries, skipped = read_directory(data, max_entries=budget.limits.entries)
     except NotZipError as why:
@@ -208,7 +213,7 @@ def _open_zip(file: BinaryIO, label: str, budget: Budget) -> tuple[tuple[Source,
     return tuple(sources), tuple(skipped)
 
 
-def _member_pieces(data: mmap.mmap, entry: ZipEntry, budget: Budget) -> Iterator[bytes]:
+def _member_pieces(data: mmap.mmap | bytes, entry: ZipEntry, budget: Budget) -> Iterator[bytes]:
     place = data_range(data, entry)
     if place is None:
         budget.stop(entry.name, "the archive is damaged here: its header is missing")
