@@ -52,6 +52,14 @@ class Worker:
             self.kill()
             raise
 
+    async def start(self) -> None:
+        """Start the process now, so that its first job need not wait for it."""
+        try:
+            await self._started()
+        except (TimeoutError, BrokenExecutor, asyncio.CancelledError):
+            self.kill()
+            raise
+
     async def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:
             # "spawn": a fork would copy the threads' locks and the sockets of the server.
@@ -98,6 +106,17 @@ class AnalysisPool:
             return unknown("The analysis of the logs failed on something in them; this is a bug of the bot.")
         finally:
             self._idle.put_nowait(worker)
+
+    async def warm(self) -> None:
+        """Start all processes that are idle; one that fails is started again when there is work."""
+        workers = [self._idle.get_nowait() for _ in range(self._idle.qsize())]
+        try:
+            await asyncio.gather(*(worker.start() for worker in workers))
+        except (TimeoutError, BrokenExecutor):
+            log.exception("analysis.not_started")
+        finally:
+            for worker in workers:
+                self._idle.put_nowait(worker)
 
     async def close(self) -> None:
         """End all worker processes."""

@@ -25,6 +25,9 @@ def start_worker() -> None:
     soft = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
     threading.Thread(target=_end_with_parent, name="end-with-parent", daemon=True).start()
+    from bot.diagnose import packaged_rules  # noqa: PLC0415 (loaded in the worker only, and before its first job)
+
+    packaged_rules()
 
 
 def _end_with_parent() -> None:

@@ -59,7 +59,7 @@ async def _serve(settings: Settings) -> None:
     import structlog  # noqa: PLC0415
     from aiohttp import web  # noqa: PLC0415
 
-    from bot.app import build_app  # noqa: PLC0415
+    from bot.app import ANALYSIS, build_app  # noqa: PLC0415
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -71,7 +71,9 @@ async def _serve(settings: Settings) -> None:
         await _start(runner, settings)
         host, port = runner.addresses[0][:2]
         log.info("serve.listening", url=f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        warming = asyncio.create_task(runner.app[ANALYSIS].warm())
         await stop.wait()
+        warming.cancel()
         log.info("serve.stopping")
     finally:
         await runner.cleanup()

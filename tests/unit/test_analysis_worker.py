@@ -55,6 +55,14 @@ async def test_each_misfortune_is_told_and_the_next_job_is_read() -> None:
         assert await ask(analysis, "fine") not in {first, second}
 
 
+async def test_workers_can_be_started_ahead_of_the_work() -> None:
+    async with pool(workers=2) as analysis:
+        await analysis.warm()
+        pids = {worker._pid for worker in analysis._workers}
+        assert len(pids) == 2
+        assert (await ask(analysis, "fine")).removeprefix("fine in ") in {str(pid) for pid in pids}
+
+
 async def test_a_killed_worker_does_not_take_its_neighbour_along() -> None:
     async with pool(workers=2) as analysis:
         await asyncio.gather(ask(analysis, "slow"), ask(analysis, "slow"))
