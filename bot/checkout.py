@@ -112,7 +112,7 @@ class Checkout:
             folders[:] = sorted(set(folders) - SKIPPED)
             seen += len(folders) + len(files)
             if seen > MAX_ENTRIES:
-                return
+                raise UnreadableError(f"{self._root}: more than {MAX_ENTRIES} files; give the repository's own folder")
             base = Path(folder).relative_to(self._root)
             yield from ((base / name).as_posix() for name in files if name.endswith(suffix))
 

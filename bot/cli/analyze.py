@@ -39,6 +39,12 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--job-log", metavar="FILE", help="the job's own log, as the CI service serves it")
     parser.add_argument("--job-name", metavar="NAME", help="the job's name, as the CI service shows it")
     parser.add_argument(
+        "--repo", metavar="DIR", help="a checkout of the tested commit, for owners, recipes and imports"
+    )
+    parser.add_argument(
+        "--changed-files", metavar="FILE", help="what the pull request changes: one path per line, or a unified diff"
+    )
+    parser.add_argument(
         "--format", choices=("text", "json", "markdown"), default="text", help="how to answer (default: text)"
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="write the answer to FILE instead of the terminal")
@@ -50,13 +56,10 @@ def run(options: argparse.Namespace) -> int:
     if options.path is None and options.job_log is None:
         options.parser.error("give a PATH, a --job-log, or both")
     from bot.archives import UnreadableError  # noqa: PLC0415  (`mlm --help` needs none of it)
-    from bot.diagnose import diagnose_path  # noqa: PLC0415
 
     progress = _Progress(shown=sys.stderr.isatty())
     try:
-        diagnosis = diagnose_path(
-            options.path, job_log=options.job_log, job_name=options.job_name, watch=progress.update
-        )
+        diagnosis = _diagnose(options, progress)
     except UnreadableError as why:
         print(f"mlm analyze: {why}", file=sys.stderr)
         return BAD_USAGE
@@ -68,6 +71,22 @@ def run(options: argparse.Namespace) -> int:
         print("mlm analyze: there is no log here to analyse", file=sys.stderr)
         return NOTHING
     return _answer(diagnosis, options)
+
+
+def _diagnose(options: argparse.Namespace, progress: _Progress) -> Diagnosis:
+    from bot.diagnose import diagnose_path  # noqa: PLC0415
+
+    def diagnose() -> Diagnosis:
+        return diagnose_path(options.path, job_log=options.job_log, job_name=options.job_name, watch=progress.update)
+
+    if not options.repo and not options.changed_files:
+        return diagnose()
+    from bot.checkout import Checkout, read_changed, relate  # noqa: PLC0415
+
+    # What is mistyped is said before an hour of logs is read.
+    checkout = Checkout(Path(options.repo)) if options.repo else None
+    changed = read_changed(Path(options.changed_files)) if options.changed_files else None
+    return relate(diagnose(), checkout, changed, job_name=options.job_name)
 
 
 def _answer(diagnosis: Diagnosis, options: argparse.Namespace) -> int:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from analyzers.model import Command, Diagnosis, Role
+from analyzers.model import Category, Command, Diagnosis, Role
 
+from .clean_text import clean_line
 from .safe_text import code, count, fence, link, prose, ranks
+from .surroundings import markdown_lines
 from .view import Cause, JobView
 from .words import CONFIDENCE, rerun_advice, title
 
@@ -44,6 +46,7 @@ def cause_block(cause: Cause, detail: Detail) -> str:
     facts = [
         *_error(found),
         *_where(cause),
+        *markdown_lines(found),
         *_ranks(cause),
         *_jobs(cause.jobs, detail),
         *_tests(found, shown=min(detail.tests, 3)),
@@ -52,10 +55,28 @@ def cause_block(cause: Cause, detail: Detail) -> str:
         *_not_read(found),
         *_attempts(found),
     ]
-    doubt = CONFIDENCE[found.confidence]
-    head = f"**{prose(found.summary[:1].upper() + found.summary[1:])}**" + (f" {doubt}" if doubt else "")
-    blocks = [head, "\n".join(facts), *_commands(found, detail), *_proof(found, detail)]
+    blocks = [_lead(found), "\n".join(facts), *_commands(found.commands[:1]), *_proof(found, detail)]
     return "\n\n".join(block for block in blocks if block)
+
+
+def _lead(found: Diagnosis) -> str:
+    """The summary in bold, and how sure it is. The error's own words are left to the line below."""
+    summary = _without_message(found)
+    lead = f"**{prose(summary[:1].upper() + summary[1:])}**" if summary else ""
+    return f"{lead} {CONFIDENCE[found.confidence]}".strip()
+
+
+def _without_message(found: Diagnosis) -> str:
+    """Cut the quoted error out of the summary; "" if little more than the headline is left."""
+    summary = clean_line(found.summary)
+    quoted = clean_line(found.error.message)[:30] if found.error else ""
+    at = summary.find(quoted) if quoted else -1
+    if at < 0:
+        return summary
+    kind = found.error.type.rsplit(".", 1)[-1] if found.error and found.error.type else ""
+    head = summary[:at].rstrip(" :").removesuffix(kind).rstrip(" :")
+    _, semicolon, tail = summary[at:].rpartition("; ")
+    return f"{head}{semicolon}{tail if semicolon else ''}" if len(head.split()) > 2 else ""
 
 
 def _error(found: Diagnosis) -> list[str]:
@@ -74,11 +95,12 @@ def _where(cause: Cause) -> list[str]:
 
 def _ranks(cause: Cause) -> list[str]:
     found = cause.diagnosis
+    hung = found.category is Category.COLLECTIVE_TIMEOUT
     parts = []
     if found.culprit_ranks:
-        parts.append(f"{ranks(found.culprit_ranks)} failed first")
+        parts.append(f"{ranks(found.culprit_ranks)} {'held the others up' if hung else 'failed first'}")
     if found.victim_ranks:
-        parts.append(f"{ranks(found.victim_ranks)} only followed")
+        parts.append(f"{ranks(found.victim_ranks)} {'waited' if hung else 'only followed'}")
     if found.silent_ranks:
         parts.append(f"{ranks(found.silent_ranks)} left no log")
     return [f"- **Ranks:** {'; '.join(parts)}"] if parts and cause.rank_total > 1 else []
@@ -131,8 +153,8 @@ def _attempts(found: Diagnosis) -> list[str]:
     return [f"- **Earlier starts inside the job:** {told}"]
 
 
-def _commands(found: Diagnosis, detail: Detail) -> list[str]:
-    return [_command(command) for command in found.commands[: detail.commands]]
+def _commands(commands: Sequence[Command]) -> list[str]:
+    return [_command(command) for command in commands]
 
 
 def _command(command: Command) -> str:
@@ -143,7 +165,7 @@ def _command(command: Command) -> str:
 
 
 def _proof(found: Diagnosis, detail: Detail) -> list[str]:
-    parts: list[str] = []
+    parts: list[str] = _commands(found.commands[1 : detail.commands])
     if found.evidence is not None:
         parts.append(f"{code(found.evidence.file)}, line {found.evidence.line}")
         if found.evidence.excerpt and detail.excerpt_lines:

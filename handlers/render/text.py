@@ -10,6 +10,7 @@ from .blocks import headline
 from .clean_text import clean_line, shorten
 from .redaction import redact_diagnosis
 from .safe_text import count, ranks
+from .surroundings import text_rows
 from .view import Cause
 from .words import CONFIDENCE, rerun_advice
 
@@ -65,6 +66,7 @@ def _facts(found: Diagnosis, *, color: bool) -> list[str]:
     rows += [("test" if place == 0 else "", test) for place, test in enumerate(found.failed_tests[:TESTS])]
     if len(found.failed_tests) > TESTS:
         rows.append(("", f"and {len(found.failed_tests) - TESTS} more tests"))
+    rows += text_rows(found)
     rows.append(("re-run", rerun_advice(found)))
     rows += [(f"start {attempt.attempt}", str(attempt.category or "passed")) for attempt in found.attempts[:-1]]
     lines = []

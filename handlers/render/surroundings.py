@@ -1,0 +1,58 @@
+"""Words for where a failure stands: its relation to the change, said as evidence, and the owners of the place."""
+
+from __future__ import annotations
+
+from analyzers.model import Diagnosis
+from analyzers.surroundings import JobRecipe, RelationName
+
+from .redaction import redact_text
+from .safe_text import code, prose
+
+#: Owners and clues that are shown; what follows is rarely read.
+SHOWN = 4
+
+RELATION = {
+    RelationName.NEW: "points to this change",
+    RelationName.ALSO_ON_BASE: "also seen without this change",
+    RelationName.KNOWN_FLAKY: "known to fail now and then",
+    RelationName.INFRASTRUCTURE: "points to the infrastructure",
+    RelationName.UNKNOWN: "unclear",
+}
+
+
+def text_rows(found: Diagnosis) -> list[tuple[str, str]]:
+    """Return labelled lines for a terminal; a label of "" continues the one above."""
+    rows: list[tuple[str, str]] = []
+    if found.relation is not None:
+        rows.append(("change", RELATION[found.relation.name]))
+        rows += [("", redact_text(clue.text)) for clue in found.relation.evidence[:SHOWN]]
+    if found.owners:
+        rows.append(("owners", " ".join(found.owners[:SHOWN])))
+    if found.recipe is not None:
+        rows.append(("recipe", _recipe(found.recipe)))
+    return rows
+
+
+def _recipe(recipe: JobRecipe) -> str:
+    """Say what CI runs the job with; what the recipes leave open is left out."""
+    named = (
+        ("environment", recipe.environments),
+        ("tag", recipe.tags),
+        ("platform", recipe.platforms),
+        ("scope", recipe.scopes),
+    )
+    words = [f"{name} {' or '.join(values)}" for name, values in named if values]
+    words += [f"n_repeat {recipe.n_repeat}"] if recipe.n_repeat is not None else []
+    words += [f"time limit {recipe.time_limit_s} s"] if recipe.time_limit_s is not None else []
+    return redact_text(", ".join(words))
+
+
+def markdown_lines(found: Diagnosis) -> list[str]:
+    """Return list items. Owners stand in code: naming them must not call them."""
+    lines = []
+    if found.relation is not None:
+        said = " ".join(prose(redact_text(clue.text)) for clue in found.relation.evidence[:SHOWN])
+        lines.append(f"- **This change:** {RELATION[found.relation.name]}{f'. {said}' if said else ''}")
+    if found.owners:
+        lines.append(f"- **Owners:** {', '.join(code(owner) for owner in found.owners[:SHOWN])}")
+    return lines
