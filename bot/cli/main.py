@@ -32,3 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     module = importlib.import_module(f"bot.cli.{asked}")
     module.add_parser(subparsers)
     return int(module.run(parser.parse_args(words)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+"""`mlm analyze` as a person or a script runs it: answers, exit codes, and how fast it starts."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from job_logs import failed, job_log, step
+
+OOM = """Traceback (most recent call last):
+  File "/opt/megatron-lm/pretrain_gpt.py", line 12, in <module>
+    main()
+  File "/opt/megatron-lm/megatron/core/models/gpt/gpt_model.py", line 99, in forward
+    x = torch.empty(1)
+torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.11 GiB
+"""
+JOB = "gpt/gpt3_mcore_te_tp1_pp1 - latest"
+
+
+def mlm(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bot.cli.main", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        **options,
+    )
+
+
+@pytest.fixture
+def artifact(tmp_path: Path) -> Path:
+    path = tmp_path / "logs.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for rank in range(2):
+            archive.writestr(f"logs/1/none_ab/attempt_0/{rank}/stderr.log", OOM if rank else "")
+            archive.writestr(f"logs/1/none_ab/attempt_0/{rank}/stdout.log", "")
+    return path
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "job.log"
+    path.write_bytes(b"".join(job_log(step("bash job.sh", "task-1-0/0 training", failed())).chunks()))
+    return path
+
+
+def test_json_is_the_contract(artifact: Path, log: Path) -> None:
+    done = mlm("analyze", str(artifact), "--job-log", str(log), "--job-name", JOB, "--format", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    answer = json.loads(done.stdout)
+    assert (answer["schema"], answer["passed"], answer["category"], answer["culprit_ranks"]) == (
+        1,
+        False,
+        "cuda_oom",
+        [1],
+    )
+    assert answer["location"] == "megatron/core/models/gpt/gpt_model.py:99"
+    assert answer["evidence"]["file"] == "logs/1/none_ab/attempt_0/1/stderr.log"
+    assert answer["read"]["files"] == 5
+    assert [command["command"].split()[2] for command in answer["commands"]] == ["python"]
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_words_for_people(artifact: Path, form: str) -> None:
+    done = mlm("analyze", str(artifact), "--job-name", JOB, "--format", form)
+    assert done.returncode == 0
+    assert "CUDA out of memory" in done.stdout
+    assert "\x1b[" not in done.stdout
+
+
+def test_a_job_without_an_artifact(log: Path) -> None:
+    answer = json.loads(mlm("analyze", "--job-log", str(log), "--format", "json").stdout)
+    assert (answer["category"], answer["evidence"]["file"]) == ("unknown", "job.log")
+
+
+def test_the_answer_goes_to_a_file(artifact: Path, tmp_path: Path) -> None:
+    done = mlm("analyze", str(artifact), "--format", "json", "-o", str(tmp_path / "out.json"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert json.loads((tmp_path / "out.json").read_text())["category"] == "cuda_oom"
+    done = mlm("analyze", str(artifact), "-o", str(tmp_path / "nowhere" / "out.txt"))
+    assert done.returncode == 2
+    assert "No such file" in done.stderr
+
+
+def test_what_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:
+    for words, sentence in [
+        (["analyze", str(tmp_path / "nowhere")], "nowhere: No such file or directory"),
+        (["analyze"], "give a PATH, a --job-log, or both"),
+        (["analyze", "x", "--format", "xml"], "invalid choice"),
+        (["fly"], "invalid choice"),
+        ([], "COMMAND"),
+    ]:
+        done = mlm(*words)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert sentence in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_nothing_to_analyse_is_its_own_exit_code(tmp_path: Path) -> None:
+    done = mlm("analyze", str(tmp_path))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "no log here" in done.stderr
+    (tmp_path / "a.zip").write_bytes(b"PK\3\4 and then the connection broke")
+    done = mlm("analyze", str(tmp_path / "a.zip"))
+    assert done.returncode == 3
+    assert "a.zip: it has no zip directory at its end" in done.stderr
+
+
+def test_colour_is_for_terminals_that_want_it(artifact: Path) -> None:
+    def on_terminal(**extra: str) -> bytes:
+        leader, follower = pty.openpty()
+        environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"} | extra
+        subprocess.run(
+            [sys.executable, "-m", "bot.cli.main", "analyze", str(artifact)],
+            stdout=follower,
+            stderr=subprocess.DEVNULL,
+            check=True,
+            env=environment,
+        )
+        os.close(follower)
+        seen = b""
+        while True:
+            try:
+                piece = os.read(leader, 65536)
+            except OSError:  # Linux ends a terminal whose other side is closed with EIO
+                break
+            if not piece:
+                break
+            seen += piece
+        os.close(leader)
+        return seen
+
+    assert b"\x1b[" in on_terminal()
+    assert b"\x1b[" not in on_terminal(NO_COLOR="1")
+
+
+def test_standard_input(artifact: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bot.cli.main", "analyze", "-", "--format", "json"],
+        input=artifact.read_bytes(),
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["category"] == "cuda_oom"
+
+
+def test_analyze_loads_no_server(artifact: Path) -> None:
+    """Start-up is felt: neither the engine nor an HTTP library, and no other command, is imported."""
+    script = (
+        "import sys; from bot.cli.main import main; main(sys.argv[1:]);"
+        "heavy = {'dbos', 'aiohttp', 'sqlalchemy', 'gidgethub', 'bot.cli.serve', 'bot.cli.demo'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "analyze", str(artifact), "-o", os.devnull],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "[]"
