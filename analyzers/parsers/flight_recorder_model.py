@@ -105,6 +105,7 @@ class Reason(StrEnum):
     INPUT_SIZE = "mismatched input size"
     OUTPUT_SIZE = "mismatched output size"
     DTYPE = "mismatched dtype"
+    ELSEWHERE = "elsewhere"  # it stands in an operation of its own, and what its peers stand in needs it
     ORDER = "order"  # a ring of ranks, each waiting for the next
     TOGETHER = "together"  # all arrived, none finished, and nothing tells them apart
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from analyzers.parsers.flight_recorder_model import Dump, Entry, Group, Progress
 
@@ -53,10 +53,14 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Standing:
-    """How far one rank came with the collectives of one group; `calls` are the recorded ones by sequence number."""
+    """How far one rank came with the collectives of one group; `calls` are the recorded ones by sequence number.
+
+    `transfers` is the number of its last send or receive there; it compares only in a group of two.
+    """
 
     progress: Progress
     calls: Mapping[int, Call] = field(default_factory=dict)
+    transfers: int | None = None
 
     @property
     def head(self) -> int | None:
@@ -91,8 +95,8 @@ def lay_out(dumps: Sequence[Dump]) -> Board:
         for call in calls[dump.rank]:
             mine.setdefault(key_of(call.group), []).append(call)
         for key, each in mine.items():
-            status = None if key in mixed else _status(dump, names, groups[key])
-            standings[key][dump.rank] = _standing(each, status)
+            status = _status(dump, names, groups[key])
+            standings[key][dump.rank] = _mixed_standing(each, status) if key in mixed else _standing(each, status)
     transfers = {rank: tuple(_transfers(each)) for rank, each in calls.items()}
     opened = {rank: [call.record for call in each if not call.done] for rank, each in calls.items()}
     first_open = {rank: min(records) for rank, records in opened.items() if records}
@@ -155,7 +159,7 @@ def _is_mixed(call: Call) -> bool:
     return any(entry.is_p2p or entry.p2p_seq > 0 for entry in call.operations)
 
 
-def _standing(calls: Iterable[Call], status: Progress | None) -> Standing:
+def _standing(calls: Sequence[Call], status: Progress | None) -> Standing:
     # A send's entry carries the number of collectives so far, so it counts for what was issued.
     known = [entry.seq for call in calls for entry in call.operations]
     collectives = {call.seq: call for call in calls if not call.operations[0].is_p2p}
@@ -172,6 +176,15 @@ def _standing(calls: Iterable[Call], status: Progress | None) -> Standing:
     elif not finished:
         finished.append(issued)  # nothing open among what was written
     return Standing(Progress(issued, max(finished)), collectives)
+
+
+def _mixed_standing(calls: Sequence[Call], status: Progress | None) -> Standing:
+    """Where the counter may be either kind's: one above every collective on record is of sends and receives."""
+    entries = [entry for call in calls for entry in call.operations]
+    numbers = [entry.p2p_seq for entry in entries]
+    if status is not None and (status.enqueued or 0) > max((entry.seq for entry in entries), default=0):
+        numbers.append(status.enqueued or 0)
+    return replace(_standing(calls, None), transfers=max(numbers, default=None))
 
 
 def _transfers(calls: Iterable[Call]) -> Iterable[Transfer]:
@@ -219,3 +232,14 @@ def _names_of_status(dump: Dump, numbers: Mapping[str, set[int]]) -> dict[int, s
         return found
     ordered = dict(zip(sorted(dump.status), sorted(dump.groups, key=int), strict=True))
     return ordered if (own or found).items() <= ordered.items() else found
+
+
+def has_been_met(board: Board, transfer: Transfer) -> bool | None:
+    """Tell whether the other end of a transfer was issued, by counting; None where the numbers do not compare.
+
+    Between two ranks every send is a receive, so both count alike.
+    """
+    if len(transfer.group.ranks) != 2:
+        return None
+    theirs = board.standings[key_of(transfer.group)].get(transfer.peer)
+    return None if theirs is None or theirs.transfers is None else theirs.transfers >= transfer.seq

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from analyzers.model import Confidence
 from analyzers.parsers.flight_recorder_model import Culprit, Reason, Sizes
-from analyzers.parsers.flight_recorder_progress import Board, Call, GroupKey, Standing
+from analyzers.parsers.flight_recorder_progress import Board, Call, GroupKey, Standing, Transfer, has_been_met
 from analyzers.parsers.flight_recorder_waits import Wait, heads
 
 #: No rank finishes one of these before all have entered it. A root may finish its broadcast alone, and an uneven
@@ -30,7 +30,46 @@ def find_stalled(board: Board) -> tuple[Culprit, ...]:
         for rank in set(ranks) & alone if alone.intersection(ranks) else _furthest_behind(ranks, standings):
             confidence = Confidence.HIGH if rank in alone else Confidence.MEDIUM
             accused.setdefault(rank, _stalled(board, key, rank, confidence))
+    for call in _alone_and_open(board):
+        accused.setdefault(call.rank, _accuse(call, Reason.STALLED, "needs no other rank", Confidence.HIGH))
+    for transfers in board.transfers.values():
+        for transfer in transfers:
+            if _is_finished_by_peer(board, transfer):
+                accused.setdefault(transfer.rank, _stalled_transfer(transfer))
     return tuple(accused[rank] for rank in sorted(accused))
+
+
+def _alone_and_open(board: Board) -> Iterable[Call]:
+    """Collectives of one-rank groups that nothing issued earlier holds up: only the device itself can."""
+    for standings in board.standings.values():
+        for rank, head in heads(standings).items():
+            call = standings[rank].calls.get(head)
+            if call and call.group.ranks == (rank,) and call.record == board.first_open.get(rank):
+                yield call
+
+
+def _is_finished_by_peer(board: Board, transfer: Transfer) -> bool:
+    """A receive that is finished had its send; a small send may finish alone, while the receiver is held up elsewhere."""
+    is_open = any(
+        (other.peer, other.group, other.seq) == (transfer.rank, transfer.group, transfer.seq)
+        for other in board.transfers.get(transfer.peer, ())
+    )
+    shows = transfer.sends or board.first_open[transfer.rank] == transfer.entry.record
+    return has_been_met(board, transfer) is True and not is_open and shows
+
+
+def _stalled_transfer(transfer: Transfer) -> Culprit:
+    return Culprit(
+        transfer.rank,
+        Reason.STALLED,
+        transfer.group,
+        transfer.seq,
+        transfer.entry.operation,
+        transfer.entry.input_sizes,
+        f"finished on rank {transfer.peer}",
+        confidence=Confidence.HIGH if transfer.sends else Confidence.MEDIUM,
+        frames=transfer.entry.frames,
+    )
 
 
 def _lagging(standings: Mapping[int, Standing]) -> list[int]:

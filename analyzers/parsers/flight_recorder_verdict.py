@@ -6,6 +6,7 @@ the end of a chain and waits for nobody is accused, and so is who entered what i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from analyzers.model import Confidence
@@ -107,7 +108,7 @@ def _at_the_end(members: frozenset[int], board: Board, waits: Sequence[Wait]) ->
     if gone := members - board.ranks:  # what they may have waited for is a guess, and it leads back to them
         return [each for rank in sorted(gone) for each in _absent(rank, board, waits)]
     if len(members) > 1:
-        return _in_a_ring(members, waits)
+        return _in_a_ring(members, board, waits)
     (rank,) = members
     awaiting = [wait for wait in waits if rank in wait.awaited]
     if not awaiting or rank in board.first_open:
@@ -118,7 +119,7 @@ def _at_the_end(members: frozenset[int], board: Board, waits: Sequence[Wait]) ->
 def _absent(rank: int, board: Board, waits: Sequence[Wait]) -> list[Culprit]:
     """Accuse a rank without a dump by waits that nothing earlier held up."""
     awaiting = [
-        wait for wait in waits if rank in wait.awaited and wait.record == board.first_open.get(wait.rank, wait.record)
+        wait for wait in waits if rank in wait.awaited and _stands_in(wait, board)
     ]
     if not awaiting:
         return []
@@ -127,19 +128,37 @@ def _absent(rank: int, board: Board, waits: Sequence[Wait]) -> list[Culprit]:
     return [_behind(rank, awaiting, Reason.ABSENT, Confidence.HIGH if few else Confidence.LOW)]
 
 
-def _in_a_ring(members: frozenset[int], waits: Sequence[Wait]) -> list[Culprit]:
-    """Ranks that wait for each other: sends block nobody by themselves, so they are looked through first."""
-    inner = [wait for wait in waits if wait.rank in members and wait.awaited & members]
-    firm = edges_of(wait for wait in inner if not wait.sends)
-    idle = sorted(rank for rank in members if not firm.get(rank, set()) & members)
-    if firm and 0 < len(idle) < len(members):
-        awaiting = {rank: [wait for wait in inner if rank in wait.awaited and not wait.sends] for rank in idle}
-        return [_behind(rank, each, Reason.BEHIND, Confidence.MEDIUM) for rank, each in awaiting.items() if each]
-    rings = [ring for ring in sinks(edges_of(inner)) if len(ring) > 1]
-    return [
-        _behind(rank, [wait for wait in inner if rank in wait.awaited], Reason.ORDER, Confidence.LOW)
-        for rank in sorted(rank for ring in rings for rank in ring)
-    ]
+def _in_a_ring(members: frozenset[int], board: Board, waits: Sequence[Wait]) -> list[Culprit]:
+    """Accuse within ranks that wait for each other. What a rank stands at first counts before what it issued behind that.
+
+    Whom most of the others wait for is the odd one out. Else sends are looked through, as they block nobody by themselves.
+    """
+    first = {wait.rank: wait for wait in waits if wait.rank in members and _stands_in(wait, board)}
+    leading = edges_of(first.values())
+    for rank, targets in edges_of_the_blocked(board, first.values(), ()).items():
+        leading.setdefault(rank, set()).update(targets)
+    inner = {rank: leading.get(rank, set()) & members for rank in members}
+    if any(len(ring) == 1 for ring in sinks(inner)):
+        return []  # ends where all have arrived
+    votes = Counter(target for targets in inner.values() for target in targets)
+    (odd, most), (_, next_most) = votes.most_common(2)
+    if most > next_most and 2 * most > len(members):
+        return [_of_wait(first[odd], Reason.ELSEWHERE, Confidence.MEDIUM)]
+    idle = [rank for rank in sorted(members) if first[rank].sends]
+    if 2 * len(idle) <= len(members):
+        return [_of_wait(first[rank], Reason.ELSEWHERE, Confidence.MEDIUM) for rank in idle]
+    ring = {rank for some in sinks(inner) for rank in some}
+    return [_of_wait(first[rank], Reason.ORDER, Confidence.LOW) for rank in sorted(ring)]
+
+
+def _stands_in(wait: Wait, board: Board) -> bool:
+    return wait.record is not None and wait.record == board.first_open.get(wait.rank)
+
+
+def _of_wait(wait: Wait, reason: Reason, confidence: Confidence) -> Culprit:
+    return Culprit(
+        wait.rank, reason, wait.group, wait.seq, wait.operation, wait.sizes, confidence=confidence, frames=wait.frames
+    )
 
 
 def _behind(rank: int, awaiting: Sequence[Wait], reason: Reason, confidence: Confidence) -> Culprit:

@@ -7,7 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from analyzers.parsers.flight_recorder_model import Frame, Group, Progress, Sizes
-from analyzers.parsers.flight_recorder_progress import Board, GroupKey, Standing, Transfer, key_of
+from analyzers.parsers.flight_recorder_progress import (
+    Board,
+    GroupKey,
+    Standing,
+    Transfer,
+    has_been_met,
+    key_of,
+)
 
 Edges = dict[int, set[int]]
 
@@ -85,7 +92,8 @@ def _transfers(board: Board, transfers: Iterable[Transfer]) -> Iterable[Wait]:
             for other in board.transfers.get(transfer.peer, ())
             if (other.peer, not other.sends, key_of(other.group)) == (transfer.rank, transfer.sends, line[2])
         )
-        unmet = seen[line] > theirs
+        met = has_been_met(board, transfer)
+        unmet = seen[line] > theirs if met is None else not met
         if line not in waiting or (unmet and not waiting[line][1]):
             waiting[line] = transfer, unmet
     for transfer, unmet in waiting.values():
@@ -138,13 +146,22 @@ def edges_of_the_blocked(board: Board, waits: Iterable[Wait], accused: Iterable[
     """
     edges: Edges = {}
     blamed = frozenset(accused)
-    at = {(wait.rank, key_of(wait.group), wait.seq): wait.record for wait in waits if not wait.is_transfer}
+    at = {_place(wait.rank, wait, at_the_other_end=False): wait.record for wait in find_waits(board)}
     for wait in waits:
         for peer in () if wait.awaited else wait.arrived:
-            record = None if wait.is_transfer else at.get((peer, key_of(wait.group), wait.seq))
+            record = at.get(_place(peer, wait, at_the_other_end=True))
             if peer in blamed or (record is not None and board.first_open.get(peer, record) < record):
                 edges.setdefault(wait.rank, set()).add(peer)
     return edges
+
+
+def _place(rank: int, wait: Wait, *, at_the_other_end: bool) -> tuple[object, ...]:
+    """Where `rank` stands in the operation of `wait`: a collective by its number, a transfer by its direction and ends."""
+    if not wait.is_transfer:
+        return rank, key_of(wait.group), wait.seq
+    ends = (wait.rank, *(wait.missing | wait.absent | wait.arrived))
+    sends = wait.sends is not at_the_other_end
+    return rank, key_of(wait.group), sends, frozenset(ends)
 
 
 def sinks(edges: Mapping[int, set[int]]) -> list[frozenset[int]]:

@@ -17,6 +17,7 @@ _PHRASES = {
     Reason.INPUT_SIZE: "brought another input size to {operation} than its peers ({expected})",
     Reason.OUTPUT_SIZE: "brought another output size to {operation} than its peers ({expected})",
     Reason.DTYPE: "brought another type to {operation} than its peers ({expected})",
+    Reason.ELSEWHERE: "stands in {operation}, while its peers wait for it elsewhere",
     Reason.ORDER: "waits in a ring of ranks that wait for each other, in {operation}",
     Reason.TOGETHER: "entered {operation} like its peers, and nobody finished it",
 }
