@@ -41,7 +41,9 @@ class Actions:
     def _note(self, repo: Repo, run: Run, text: str) -> None:
         if run.pull is not None:
             actor = run.triggering_actor or run.actor
-            repo.pulls[run.pull].timeline.append(TimelineItem(self._state.clock(), "run", actor, text, run.conclusion or run.status))
+            repo.pulls[run.pull].timeline.append(
+                TimelineItem(self._state.clock(), "run", actor, text, run.conclusion or run.status)
+            )
 
     def begin_attempt(self, repo: Repo, run: Run) -> None:
         """Announce the newest attempt and let the jobs that need nothing appear."""

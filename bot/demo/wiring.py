@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
 
 from aiohttp import web
@@ -29,20 +30,27 @@ def new_parts() -> Parts:
     return Parts(state, traffic, Access(state), hooks, actions, reruns, SignedStore(state, traffic))
 
 
-def new_app(state: State, *, slug: str) -> App:
-    """Register an App with a key and a webhook secret of its own."""
+@functools.cache
+def _key_pair() -> tuple[str, str]:
+    """A private and a public key, PEM; made once per process, because making one takes a noticeable time."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    pem = key.private_bytes(
+    private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )
     public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return private.decode(), public.decode()
+
+
+def new_app(state: State, *, slug: str) -> App:
+    """Register an App with a webhook secret of its own."""
+    private_key_pem, public_key_pem = _key_pair()
     app = App(
         id=state.next_id("app"),
         slug=slug,
         user=state.user(f"{slug}[bot]", kind="Bot"),
         owner=state.user("mlm-bot-owners", kind="Organization"),
-        private_key_pem=pem.decode(),
-        public_key_pem=public.decode(),
+        private_key_pem=private_key_pem,
+        public_key_pem=public_key_pem,
         webhook_secret=secrets.token_hex(20),
         created_at=state.clock(),
     )
