@@ -1,24 +1,51 @@
-"""Write the pages that are made from the code: docs/rules.md and docs/commands.md. Run by `make docs`; a test holds them current."""
+"""Write the pages that are made from the code: docs/rules.md and docs/commands.md.
+
+Run by `make docs`; a test holds them current. The prose around each table is in docs/made/.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from string import Template
 
+from analyzers.rules import RuleSet
+from config.repo import default_config
 from config.rule_files import rule_documents
+from handlers.commands.grammar import ALIASES
+from handlers.commands.registry import VERBS
 
 DOCS = Path(__file__).parent
 
 
-def rules_page() -> str:
-    """The table of rules: every id with its category, whom it blames, and which program prints such a line."""
-    rows = [f"| `{rule['id']}` | `{rule['category']}` | {rule['blames']} | {rule['source']} |" for rule in rule_documents()]
-    head = ["# Rules", "Made from `config/rules/*.yaml` by `make docs`. The first rule that matches a line counts.", ""]
-    return "\n".join([*head, "| rule | category | blames | source |", "|---|---|---|---|", *rows, ""])
+def rules_table() -> str:
+    """Every rule with its category, whom it blames, and which program prints such a line."""
+    rules = RuleSet.from_documents(rule_documents())
+    rows = [f"| `{rule.id}` | `{rule.category}` | {rule.blames} | {rule.source} |" for rule in rules]
+    return "\n".join(["| rule | category | blames | source |", "|---|---|---|---|", *rows])
 
 
-PAGES = {"rules.md": rules_page}
+def commands_table() -> str:
+    """Every command, with who may give it by default and its other names."""
+    allowed = default_config().commands
+    rows = []
+    for verb in VERBS.values():
+        usage = "<br>".join(f"`{line}`" for line in verb.usage)
+        also = ", ".join(f"`{alias}`" for alias, name in ALIASES.items() if name == verb.name)
+        who = ", ".join(f"`{grant}`" for grant in allowed[verb.name])
+        rows.append(f"| {usage} | {verb.summary} | {who} | {also} |")
+    return "\n".join(["| command | what it does | who, by default | also |", "|---|---|---|---|", *rows])
+
+
+TABLES = {"rules.md": rules_table, "commands.md": commands_table}
+
+
+def pages() -> dict[str, str]:
+    """Each made page by its name."""
+    return {
+        name: Template((DOCS / "made" / name).read_text()).substitute(table=table()) for name, table in TABLES.items()
+    }
 
 
 if __name__ == "__main__":
-    for name, page in PAGES.items():
-        (DOCS / name).write_text(page())
+    for page_name, text in pages().items():
+        (DOCS / page_name).write_text(text)
