@@ -65,8 +65,14 @@ class Worker:
             # "spawn": a fork would copy the threads' locks and the sockets of the server.
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=start_worker)
+            before = {child.pid for child in multiprocessing.active_children()}
+            started = self._pool.submit(os.getpid)
+            # Known before it has imported anything, so that even a process that is just starting can be ended.
+            self._pid = next(
+                (child.pid or 0 for child in multiprocessing.active_children() if child.pid not in before), 0
+            )
             async with asyncio.timeout(START_LIMIT_S):
-                self._pid = await asyncio.get_running_loop().run_in_executor(self._pool, os.getpid)
+                self._pid = await asyncio.wrap_future(started)
         return self._pool
 
     def kill(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import signal
 import time
@@ -61,6 +62,19 @@ async def test_workers_can_be_started_ahead_of_the_work() -> None:
         pids = {worker._pid for worker in analysis._workers}
         assert len(pids) == 2
         assert (await ask(analysis, "fine")).removeprefix("fine in ") in {str(pid) for pid in pids}
+
+
+async def test_a_worker_that_is_just_starting_can_be_ended() -> None:
+    async with pool() as analysis:
+        starting = asyncio.create_task(analysis.warm())
+        await asyncio.sleep(0.1)
+        pid = analysis._workers[0]._pid
+        assert pid
+        await analysis.close()
+        await starting
+    async with asyncio.timeout(10):
+        while pid in {child.pid for child in multiprocessing.active_children()}:
+            await asyncio.sleep(0.05)
 
 
 async def test_a_killed_worker_does_not_take_its_neighbour_along() -> None:
