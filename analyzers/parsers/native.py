@@ -10,6 +10,10 @@ from analyzers.reading.scan import Line
 
 #: faulthandler; when it crashes inside itself the words stand in the middle of a line.
 _FATAL = re.compile(r"Fatal Python error: (?P<what>[A-Za-z][^\n]*)")
+#: pytest-timeout's thread method: all stacks, oldest frame first, and then the process exits.
+_TIMEOUT = re.compile(r"\+{3,} Timeout \+{3,}\s*$")
+_STACK_OF = re.compile(r"^~+ Stack of (?P<thread>\S+) \(\d+\) ~+$")
+_STACK_FRAME = re.compile(r'^  File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
 _THREAD = re.compile(r"^(?P<current>Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):")
 _FRAME = re.compile(r'^  File "(?P<path>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$')
 _TERMINATE = re.compile(
@@ -22,6 +26,9 @@ _GLIBC = re.compile(
     r"|malloc\(\): .*|munmap_chunk\(\): invalid pointer|\*\*\* stack smashing detected \*\*\*.*"
     r"|realloc\(\): invalid .*|malloc_consolidate\(\): .*)"
 )
+
+#: "Signal" of a test that pytest-timeout ended.
+TIMED_OUT = "Timeout"
 
 #: What follows a crash this closely is the same one: the C++ stack stands between its two announcements.
 _SAME_CRASH_LINES = 250
@@ -72,10 +79,21 @@ class NativeReader:
         self.crashes: list[Crash] = []
         self._current = False  # inside the stack of the thread that crashed
         self._terminated: Crash | None = None
+        self._timeout: Crash | None = None
+
+    @property
+    def timing_out(self) -> bool:
+        """Whether the lines at hand are the stacks that pytest-timeout prints before it ends the process."""
+        return self._timeout is not None
 
     def feed(self, line: Line) -> bool:
         """Take one line; say whether it belongs to a crash."""
         text = line.text
+        if _TIMEOUT.search(text):
+            self._turn_timeout(line)
+            return True
+        if self._timeout is not None:
+            return self._timeout_stack(self._timeout, text)
         if fatal := _FATAL.search(text):
             self._fatal(line, fatal["what"].strip())
             return True
@@ -90,6 +108,22 @@ class NativeReader:
             self.crashes.append(Crash(line.number, line.offset, "SIGABRT", glibc["what"]))
             return True
         return bool(self.crashes) and self._stack(text)
+
+    def _turn_timeout(self, line: Line) -> None:
+        """The same line stands before and after the stacks."""
+        if self._timeout is None:
+            self._timeout = Crash(line.number, line.offset, TIMED_OUT, "Timeout: pytest-timeout ended the process")
+            self.crashes.append(self._timeout)
+            self._current = False
+        else:
+            self._timeout = None
+
+    def _timeout_stack(self, crash: Crash, text: str) -> bool:
+        if stack := _STACK_OF.match(text):
+            self._current = stack["thread"] == "MainThread"
+        elif self._current and (frame := _STACK_FRAME.match(text)):
+            crash.frames.append(Frame(frame["path"], int(frame["line"]), frame["function"]))
+        return True
 
     def _fatal(self, line: Line, what: str) -> None:
         signal = next((name for words, name in _SIGNALS.items() if what.startswith(words)), "")

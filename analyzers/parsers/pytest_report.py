@@ -11,6 +11,8 @@ from analyzers.reading.scan import Line
 
 _RULED = re.compile(r"^=+ (?P<title>\S.*?) =+$")
 _COUNTS = re.compile(r"(?P<n>\d+) (?P<what>passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?)")
+#: pytest ends early. "Interrupted: 1 error during collection" only sums up what the reports told.
+_BANGED = re.compile(r"^!{3,} (?P<what>\S.*?) !{3,}$")
 _CLOSING = re.compile(r"\b(?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|no tests ran)\b.* in [\d.]+ ?s")
 _TITLES = re.compile(
     r"test session starts|FAILURES|ERRORS|PASSES|XPASSES|XFAILURES|warnings summary|short test summary|slowest |"
@@ -50,6 +52,7 @@ class Session:
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     reports: list[Report] = field(default_factory=list)
     counts: dict[str, int] | None = None
+    stopped: tuple[int, str] | None = None  # line and words: pytest was told to stop, or interrupted
     reporting: bool = False  # a section or the closing line was seen: all tests have ended
 
     @property
@@ -61,7 +64,13 @@ class Session:
     def passed(self) -> bool:
         """Whether it finished and nothing failed."""
         counts = self.counts
-        return counts is not None and not counts.get("failed") and not counts.get("error") and not self.bad
+        return (
+            counts is not None
+            and self.stopped is None
+            and not counts.get("failed")
+            and not counts.get("error")
+            and not self.bad
+        )
 
     @property
     def bad(self) -> list[Outcome]:
@@ -97,6 +106,11 @@ class PytestReader:
         text = line.text
         if (ruled := _RULED.match(text)) is not None:
             return self._ruled(line, ruled["title"])
+        if (banged := _BANGED.match(text)) is not None:
+            if not banged["what"].startswith(("Interrupted: ", "stopping after ", "xdist.dsession.Interrupted")):
+                self._session(line.number).stopped = (line.number, banged["what"].removeprefix("_pytest.outcomes."))
+            self._leave_section(line.number)
+            return True
         if self._section is not None and self._early and self._section.ended and not _GOES_ON.match(text):
             self._leave_section(line.number)
         if self._section is not None:

@@ -15,6 +15,8 @@ _ERROR = re.compile(r"^E(?: {1,}(?P<text>.*))?$")
 _CAPTURED = re.compile(r"^-{3,} ?(?:Captured|live log)")
 _WHEN = re.compile(r"^ERROR (?:at (?P<when>setup|teardown) of |(?P<collecting>collecting ))(?P<name>.*)$")
 _TYPE = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*)|:?$)")
+_SYNTAX_FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)')
+_SYNTAX = re.compile(r"^(?:\w+\.)*(?:SyntaxError|IndentationError|TabError)\b")
 _IN = re.compile(r"^in (?P<function>.+)$")
 #: A report's lines beyond this add nothing to the message.
 _MESSAGE_LINES = 12
@@ -137,8 +139,19 @@ class SectionReader:
             trace.type = place["what"].strip()
             self.close()
 
+    def _settle_syntax(self, trace: Trace) -> None:
+        """A SyntaxError names its file before itself, with the code between."""
+        frame = _SYNTAX_FRAME.match(self._lines[0]) if self._lines else None
+        ends = [place for place, text in enumerate(self._lines) if _SYNTAX.match(text)]
+        if frame is None or not ends:
+            return
+        trace.frames.append(Frame(frame["path"], int(frame["line"])))
+        trace.at_line += ends[0]
+        self._lines = self._lines[ends[0] :]
+
     def _settle(self, trace: Trace) -> None:
         """Give an exception its type and message, and hand it to the report; what it quotes comes behind it."""
+        self._settle_syntax(trace)
         first = self._lines[0] if self._lines else ""
         named = _TYPE.match(first)
         if named and _names_type(named["type"], trace.type):

@@ -40,6 +40,10 @@ _PARSER_ANCHORS = (
     Anchor("ImportError while loading conftest", after=200, most=10),
     Anchor("test session starts", after=10, most=50),
     Anchor("error: unrecognized arguments", after=3, most=10),
+    Anchor("!!! ", most=100),
+    Anchor("world_size: ", most=20),
+    Anchor("using world size: ", most=20),
+    Anchor("+ Timeout +", after=150, most=10),
     Anchor("Watchdog caught collective", most=200),
     Anchor("ast enqueued", most=200),
     Anchor("monitoredBarrier", most=50),
@@ -58,8 +62,9 @@ _PARSER_ANCHORS = (
 _HINT_LENGTH = 10
 
 _PROGRESS = re.compile(r"\biteration\s+\d+/\s*\d+ \|")
+_WORLD = re.compile(r"\brank: \d+, world_size: (\d{1,6})\b|^using world size: (\d{1,6})\b")
 _DONE = re.compile(r"\[after training is done\]|^\s*exiting program at iteration|^\[exiting program")
-_USAGE = re.compile(r"^\S*: error: unrecognized arguments: .+")
+_USAGE = re.compile(r"^(?:\S.{0,60}?: error: unrecognized arguments: |ERROR: (?:file or directory )?not found: ).+")
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,7 @@ class StreamReading:
     collectives: list[CollectiveEvent] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     usage: Line | None = None  # pytest did not understand its command line
+    world: int = 0  # number of ranks, as this one was told
     done_line: int = 0  # "after training is done"
     progress_line: int = 0  # the last iteration or test result
     lines: int = 0
@@ -128,18 +134,30 @@ class _Stream:
         if text.strip():
             reading.tail.append((line.number, text))
             del reading.tail[:-3]
-        if self._pytest.feed(line):
+        timing_out = self._native.timing_out or "+ Timeout +" in text
+        if self._pytest.feed(line) and not timing_out:
             return
-        chains = len(self._traces.chains)
-        if self._traces.feed(line):
-            if len(self._traces.chains) > chains:
-                reading.during.append(self._pytest.current_id)
+        if not timing_out and self._feed_traces(line):
             return
         self._collectives.feed(line)
-        if self._native.feed(line) or not text:
-            return
+        if not self._native.feed(line) and text:
+            self._note(line, text)
+
+    def _feed_traces(self, line: Line) -> bool:
+        chains = len(self._traces.chains)
+        if not self._traces.feed(line):
+            return False
+        if len(self._traces.chains) > chains:
+            self.reading.during.append(self._pytest.current_id)
+        return True
+
+    def _note(self, line: Line, text: str) -> None:
+        """A line that no parser claims: how far the rank came, or what a rule knows."""
+        reading = self.reading
         if _PROGRESS.search(text):
             reading.progress_line = line.number
+        elif world := _WORLD.search(text):
+            reading.world = max(reading.world, int(world[1] or world[2]))
         elif _DONE.search(text):
             reading.done_line = line.number
         elif _USAGE.match(text):

@@ -55,7 +55,7 @@ class Trace:
     """One exception with its stack, outermost frame first; `start`, `end`, `at_line` (of its text) are line numbers.
 
     `first` and `last` count the lines of its own rank that were seen: in a woven file line numbers say nothing of
-    nearness.
+    nearness. `uncaught`: torch's own hook printed it, so nobody caught it.
     """
 
     start: int
@@ -69,6 +69,7 @@ class Trace:
     indent: int = 0
     first: int = 0
     last: int = 0
+    uncaught: bool = False
 
     @property
     def text(self) -> str:
@@ -123,6 +124,7 @@ class TracebackReader:
         link = Link.QUOTED if quoted else Link.MEMBER if grouped or self._in_group() else self._link
         self._link = Link.NONE
         trace = Trace(line.number, end=line.number, offset=line.offset, link=link, first=self.seen, last=self.seen)
+        trace.uncaught = line.rank is not None
         trace.indent = len(before) - len(before.lstrip()) if not before.strip() else 0
         if link is not Link.NONE and self.chains:
             self.chains[-1].append(trace)

@@ -73,6 +73,7 @@ def assign_blame(
         or _by_accusation(stories)
         or _by_hang(stories, exits)
         or _by_exit_crash(stories)
+        or _by_cause(stories, exits, logged=True)
         or _by_consequence(stories, exits)
     )
 
@@ -107,11 +108,16 @@ def _by_mismatch(stories: Mapping[int, RankStory]) -> Blame | None:
     return _verdict(stories, culprits, finding) if finding else None
 
 
-def _by_cause(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
+def _by_cause(stories: Mapping[int, RankStory], exits: Exits, *, logged: bool = False) -> Blame | None:
+    """The ranks with a cause of their own; what was merely logged counts only when nothing better is known."""
     causes = {
         rank: story.first
         for rank, story in stories.items()
-        if story.first and story.first.role is Role.CAUSE and not story.at_exit and not story.named
+        if story.first
+        and story.first.role is Role.CAUSE
+        and (story.first.confidence is Confidence.LOW) is logged
+        and not story.at_exit
+        and not story.named
     }
     if not causes:
         return None
@@ -189,6 +195,9 @@ def _by_hang(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
     if found is None:
         return None
     culprits, finding = found
+    own = stories[culprits[0]].first if len(culprits) == 1 else None
+    if own is not None and own.role is Role.CAUSE:
+        finding = own  # what it logged before it fell behind
     return _verdict(stories, culprits, finding, exits)
 
 
@@ -213,6 +222,8 @@ def _by_consequence(stories: Mapping[int, RankStory], exits: Exits) -> Blame | N
     ended = {e.rank for e in exits.exits if e.exit_code == SIGTERM}
     suspects = tuple(rank for rank in silent if rank not in ended) or silent
     culprits = suspects if len(suspects) == 1 else ()
+    if silent and finding.category is not Category.COLLECTIVE_TIMEOUT:
+        finding = replace(finding, category=Category.UNKNOWN, retryable=None)  # why they fell silent, nobody says
     return _verdict(stories, culprits, finding, exits)
 
 

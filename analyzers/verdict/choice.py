@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from analyzers.model import Attempt, Category
+from analyzers.model import Attempt, Category, Confidence
 from analyzers.verdict.category import is_retryable
 from analyzers.verdict.fingerprint import fingerprint
 from analyzers.verdict.runs import Outcome, Run
@@ -63,8 +64,18 @@ def _same_place(one: Run, other: Run) -> bool:
 
 
 def _undecided(rivals: Sequence[Run], default: Run | None) -> Run | None:
-    """Choose by content, so that renaming the folders changes nothing."""
-    return min(rivals, key=_content, default=default)
+    """Choose by content, so that renaming the folders changes nothing; with less confidence if there was a choice."""
+    chosen = min(rivals, key=_content, default=default)
+    if chosen is None or chosen.blame is None or (default is not None and len(rivals) < 2):
+        return chosen
+    finding = chosen.blame.finding
+    weaker = finding.confidence if default is not None and _alike(rivals) else Confidence.LOW
+    return replace(chosen, blame=replace(chosen.blame, finding=replace(finding, confidence=weaker)))
+
+
+def _alike(rivals: Sequence[Run]) -> bool:
+    """Whether it does not matter which of them is taken."""
+    return len({_content(run)[0] for run in rivals}) == 1
 
 
 def _content(run: Run) -> tuple[str, int, str]:

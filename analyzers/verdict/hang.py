@@ -25,6 +25,7 @@ def find_laggards(stories: Mapping[int, RankStory]) -> tuple[tuple[int, ...], Fi
         return odd, min((f for f in own if f), key=lambda f: f.rank or 0)
     absent = tuple(rank for rank, story in stories.items() if rank not in waiting and not story.finished)
     absent = _without_peer_errors(stories, absent) or absent
+    absent = tuple(rank for rank in absent if stories[rank].last is not None) or absent  # a log was seen to stop
     finding = _first_to_say(waiting)
     if not absent or len(absent) * 2 > len(stories):
         return _behind(stories), _doubtful(finding)

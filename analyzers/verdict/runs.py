@@ -17,6 +17,8 @@ from analyzers.verdict.blame import Blame, Exits, assign_blame
 from analyzers.verdict.story import RankStory, StoryTeller
 
 _PID = re.compile(r"\bpid=?'?(\d+)|Killed process (\d+)")
+#: More ranks than this in one job are a number misread, not a gap to fill.
+MOST_RANKS = 4096
 #: What the node says about a process outranks what the process says about itself.
 _NODE_LEVEL = frozenset({Category.GPU_HARDWARE, Category.HOST_OOM})
 
@@ -82,12 +84,22 @@ def _order(run: Run, newest: str | None) -> tuple[str, int, bool, float, int]:
 def _build(key: RunKey, readings: Sequence[LogReading], rules: RuleSet, job_exits: Exits | None) -> Run:
     teller = StoryTeller(rules)
     streams = _by_rank(readings)
-    stories = {rank: teller.tell(rank, streams[rank]) for rank in sorted(streams)}
+    done = any(stream.done_line for reading in readings for stream in reading.streams)
+    stories = {rank: teller.tell(rank, streams.get(rank, []), run_done=done) for rank in _all_ranks(streams)}
     exits = _exits(readings) or job_exits or Exits()
     blame = assign_blame(stories, exits, list(_node_findings(readings, exits)))
     clocks = [stream.clock for reading in readings for stream in reading.streams if stream.clock is not None]
     last = next((story.last for story in stories.values() if story.last), None)
     return Run(key, stories, _outcome(stories, blame), blame, max(clocks, default=None), last)
+
+
+def _all_ranks(streams: dict[int, list[StreamReading]]) -> list[int]:
+    """All ranks of the start: a rank with no log at all is evidence, so the gaps are filled."""
+    if not streams:
+        return []
+    world = max((stream.world for own in streams.values() for stream in own), default=0)
+    last = max(streams)
+    return list(range(max(world, last + 1))) if world <= MOST_RANKS and last < MOST_RANKS else sorted(streams)
 
 
 def _outcome(stories: dict[int, RankStory], blame: Blame | None) -> Outcome:

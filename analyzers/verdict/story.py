@@ -6,25 +6,33 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
+from analyzers.model import Category, Confidence, Finding, Role
 from analyzers.parsers.collectives import CollectiveEvent, read_mismatch, read_missing
 from analyzers.parsers.collectives import Kind as CollectiveKind
-from analyzers.parsers.frames import innermost
-from analyzers.parsers.native import Crash
-from analyzers.parsers.pytest_report import Outcome, Session
+from analyzers.parsers.frames import Frame
+from analyzers.parsers.native import TIMED_OUT, Crash
+from analyzers.parsers.pytest_report import Session
 from analyzers.parsers.pytest_sections import Report
-from analyzers.parsers.rank_log import Mark, StreamReading
+from analyzers.parsers.rank_log import StreamReading
 from analyzers.parsers.tracebacks import Trace, primary
 from analyzers.reading.layout import Kind as LogKind
 from analyzers.rules import RuleSet
 from analyzers.verdict.category import Kind, Scene, classify
+from analyzers.verdict.findings import (
+    of_crash,
+    of_mark,
+    of_outcome,
+    of_stop,
+    of_summary,
+    of_timeout,
+    of_trace,
+    of_usage,
+)
 
 #: Exceptions printed this close to each other are one event: the process went straight from one into the next.
 _CLUSTER_LINES = 6
 #: A process that prints more than this after a traceback on stderr has survived it.
 _LAST_WORDS = 40
-_EXCERPT_LINES = 5
-_EXCERPT_CHARS = 400
 #: torch.distributed.checkpoint gathers the failures of all ranks and raises them everywhere.
 _CHECKPOINT = re.compile(r"CheckpointException ranks:\s*dict_keys\(\[(?P<ranks>[\d, ]*)\]\)")
 
@@ -42,6 +50,7 @@ class RankStory:
     finished: bool = False
     at_exit: bool = False
     unfinished: bool = False  # pytest began and printed no closing line
+    in_tests: bool = False  # pytest ran tests: it catches what they raise, so an exception on stderr was only logged
     running: str | None = None
     failed: tuple[str, ...] = ()
     named: tuple[int, ...] = ()
@@ -60,8 +69,12 @@ class StoryTeller:
         """Keep the rules."""
         self._rules = rules
 
-    def tell(self, rank: int, streams: Sequence[StreamReading]) -> RankStory:
-        """Tell what went wrong first on a rank, given all streams that speak of it, in any order."""
+    def tell(self, rank: int, streams: Sequence[StreamReading], *, run_done: bool = False) -> RankStory:
+        """Tell what went wrong first on a rank, given all streams that speak of it, in any order.
+
+        Args:
+            run_done: some rank of this start came to its regular end, so what was only logged was survived.
+        """
         ordered = sorted(
             streams, key=lambda stream: (stream.kind is LogKind.NCCL, stream.stream != "stderr", stream.name)
         )
@@ -78,9 +91,10 @@ class StoryTeller:
             self._from_usage(rank, ordered),
             self._from_reports(story, sessions),
             self._from_crashes(story, ordered),
-            self._from_chains(story, ordered, passed),
-            self._from_marks(story, ordered, passed),
+            self._from_chains(story, ordered, passed, run_done=run_done),
+            None if run_done or story.finished else self._from_marks(story, ordered, passed),
             self._from_bare_results(rank, sessions),
+            self._from_stops(rank, sessions),
             self._from_timeouts(story),
         ]
         story.first = _choose([finding for finding in candidates if finding is not None])
@@ -91,6 +105,7 @@ class StoryTeller:
         done = any(stream.done_line for stream in streams)
         story.finished = last.passed if last is not None and last.outcomes else done or bool(last and last.passed)
         story.unfinished = last is not None and not last.finished
+        story.in_tests = any(session.outcomes for session in sessions)
         running = next((session.running for session in reversed(sessions) if session.running), None)
         story.running = running.node_id if running and story.unfinished else None
         bad = [outcome.node_id for session in sessions for outcome in session.bad]
@@ -102,16 +117,10 @@ class StoryTeller:
             if stream.tail and (story.last is None or stream.stream == "stderr"):
                 story.last = (stream.name, *stream.tail[-1])
 
-    # What the parsers found, as findings ------------------------------------------------------------------------
-
     def _from_usage(self, rank: int, streams: Sequence[StreamReading]) -> Finding | None:
         for stream in streams:
             if stream.usage is not None:
-                line = stream.usage
-                evidence = Evidence(stream.name, line.number, (line.text[:_EXCERPT_CHARS],))
-                return Finding(
-                    Category.COLLECTION, Role.CAUSE, Error(None, line.text), evidence, offset=line.offset, rank=rank
-                )
+                return of_usage(rank, stream.name, stream.usage)
         return None
 
     def _from_reports(self, story: RankStory, sessions: Sequence[tuple[StreamReading, Session]]) -> Finding | None:
@@ -133,7 +142,9 @@ class StoryTeller:
     def _of_report(self, rank: int, stream: StreamReading, session: Session, report: Report, trace: Trace) -> Finding:
         scenes = {"call": Scene.TEST, "collecting": Scene.COLLECTION, "conftest": Scene.COLLECTION}
         kind = classify(self._rules, trace.type, trace.message, scenes.get(report.when, Scene.FIXTURE))
-        return _finding(rank, stream, trace, kind, session.root)
+        if trace.type == "Failed" and trace.message.startswith("Timeout"):
+            kind = _kind_of_time_limit(trace.frames)
+        return of_trace(rank, stream.name, trace, kind, session.root)
 
     def _from_crashes(self, story: RankStory, streams: Sequence[StreamReading]) -> Finding | None:
         for stream in streams:
@@ -141,24 +152,14 @@ class StoryTeller:
                 kind = self._kind_of_crash(crash, bool(stream.collectives))
                 if kind is None:
                     continue
-                place = innermost(crash.frames)
                 story.at_exit = story.finished
-                evidence = Evidence(stream.name, crash.line, _excerpt(crash.message))
-                return Finding(
-                    kind.category,
-                    kind.role,
-                    Error(crash.exception if kind.role is Role.CONSEQUENCE else crash.signal, crash.message),
-                    evidence,
-                    offset=crash.offset,
-                    rank=story.rank,
-                    location=f"{place.path}:{place.line}" if place else None,
-                    retryable=kind.retryable,
-                    rule=kind.rule,
-                )
+                return of_crash(story.rank, stream.name, crash, kind)
         return None
 
     def _kind_of_crash(self, crash: Crash, has_collectives: bool) -> Kind | None:
         """Tell a crash of its own from the abort that ends a process which waited too long."""
+        if crash.signal == TIMED_OUT:
+            return _kind_of_time_limit(crash.frames)
         if crash.signal != "SIGABRT":
             return Kind(Category.CRASH_NATIVE)
         what = crash.message.partition("\n")[2]
@@ -171,18 +172,21 @@ class StoryTeller:
             return None  # the watchdog's own line says more
         return told if told.rule is not None else Kind(Category.CRASH_NATIVE)
 
-    def _from_chains(self, story: RankStory, streams: Sequence[StreamReading], passed: set[str]) -> Finding | None:
+    def _from_chains(
+        self, story: RankStory, streams: Sequence[StreamReading], passed: set[str], *, run_done: bool
+    ) -> Finding | None:
         for stream in streams:
             chain = _fatal_chain(stream, passed, finished=story.finished)
-            if chain is None:
+            logged = chain is not None and _is_logged(stream, chain, in_tests=story.in_tests)
+            if chain is None or (logged and run_done):
                 continue
             trace = primary(chain)
             kind = classify(self._rules, trace.type, trace.message, Scene.SCRIPT)
-            finding = _finding(story.rank, stream, trace, kind, None)
-            self._note_accusation(story, finding.error.message, chain)
+            self._note_accusation(story, trace.message, chain)
             if story.named and story.rank not in story.named and kind.category is not Category.COLLECTIVE_TIMEOUT:
-                finding = _finding(story.rank, stream, trace, Kind(kind.category, Role.CONSEQUENCE, kind.rule), None)
-            return finding
+                kind = Kind(kind.category, Role.CONSEQUENCE, kind.rule)
+            finding = of_trace(story.rank, stream.name, trace, kind)
+            return replace(finding, confidence=Confidence.LOW) if logged else finding
         return None
 
     def _note_accusation(self, story: RankStory, message: str, chain: Sequence[Trace]) -> None:
@@ -193,13 +197,11 @@ class StoryTeller:
                 story.named = tuple(int(rank) for rank in re.findall(r"\d+", told["ranks"]))
 
     def _from_marks(self, story: RankStory, streams: Sequence[StreamReading], passed: set[str]) -> Finding | None:
-        if story.finished:
-            return None
         for stream in streams:
             for mark in stream.marks:
                 rule = mark.match.rule
                 if rule.blames is Role.CAUSE and mark.during not in passed and mark.line >= stream.progress_line:
-                    return _of_mark(story.rank, stream, mark)
+                    return of_mark(story.rank, stream.name, mark)
         return None
 
     def _from_bare_results(self, rank: int, sessions: Sequence[tuple[StreamReading, Session]]) -> Finding | None:
@@ -210,33 +212,30 @@ class StoryTeller:
                 if outcome.node_id in told:
                     continue
                 if outcome.summary is not None:
-                    return self._of_summary(rank, stream, outcome.summary)
+                    return of_summary(rank, stream.name, outcome.summary, self._rules)
                 if not session.reporting:
-                    return _of_outcome(rank, stream, outcome)
+                    return of_outcome(rank, stream.name, outcome)
         return None
 
-    def _of_summary(self, rank: int, stream: StreamReading, summary: tuple[int, str]) -> Finding:
-        named = re.match(r"(?P<type>[A-Za-z_][\w.]*): (?P<message>.*)", summary[1])
-        asserted = "AssertionError" if summary[1].startswith("assert ") else ""
-        trace = Trace(summary[0], type=named["type"] if named else asserted, at_line=summary[0])
-        trace.message = named["message"] if named else summary[1]
-        kind = classify(self._rules, trace.type, trace.message, Scene.TEST)
-        return replace(_finding(rank, stream, trace, kind, None), confidence=Confidence.MEDIUM)
+    def _from_stops(self, rank: int, sessions: Sequence[tuple[StreamReading, Session]]) -> Finding | None:
+        for stream, session in sessions:
+            if session.stopped is not None:
+                return of_stop(rank, stream, *session.stopped)
+        return None
 
     def _from_timeouts(self, story: RankStory) -> Finding | None:
         if not story.timeouts:
             return None
         event = min(story.timeouts, key=lambda event: (event.when is None, event.when or 0.0, event.line))
         story.when = event.when
-        message = event.text[event.text.find("Watchdog caught") :]
-        return Finding(
-            Category.COLLECTIVE_TIMEOUT,
-            Role.CONSEQUENCE,
-            Error(None, message),
-            Evidence(story.file, event.line, _excerpt(event.text)),
-            offset=event.offset,
-            rank=story.rank,
-        )
+        return of_timeout(story.rank, story.file, event)
+
+
+def _kind_of_time_limit(frames: Sequence[Frame]) -> Kind:
+    """A test that its time limit ended while it waited for the other ranks is not the one that hangs."""
+    if frames and "torch/distributed/" in frames[-1].path:
+        return Kind(Category.COLLECTIVE_TIMEOUT, Role.CONSEQUENCE)
+    return Kind(Category.TEST_ERROR)
 
 
 def _choose(findings: list[Finding]) -> Finding | None:
@@ -277,47 +276,10 @@ def _fatal_chain(stream: StreamReading, passed: set[str], *, finished: bool) -> 
     return chains[first]
 
 
-def _finding(rank: int, stream: StreamReading, trace: Trace, kind: Kind, root: str | None) -> Finding:
-    place = innermost(trace.frames, root)
-    return Finding(
-        kind.category,
-        kind.role,
-        Error(trace.type or None, trace.message),
-        Evidence(stream.name, trace.at_line or trace.end, _excerpt(trace.text)),
-        offset=trace.offset,
-        rank=rank,
-        location=f"{place.path}:{place.line}" if place else None,
-        retryable=kind.retryable,
-        rule=kind.rule,
-    )
+def _is_logged(stream: StreamReading, chain: list[Trace], *, in_tests: bool) -> bool:
+    """Whether somebody logged this exception and went on: the interpreter's own last word goes to stderr.
 
-
-def _of_mark(rank: int, stream: StreamReading, mark: Mark) -> Finding:
-    rule, match = mark.match.rule, mark.match
-    return Finding(
-        rule.category,
-        rule.blames,
-        Error(match.type, match.message),
-        Evidence(stream.name, mark.line, _excerpt(match.message)),
-        offset=mark.offset,
-        rank=rank,
-        retryable=rule.retryable,
-        rule=rule.id,
-    )
-
-
-def _of_outcome(rank: int, stream: StreamReading, outcome: Outcome) -> Finding:
-    text = f"{outcome.node_id} {outcome.result}"
-    return Finding(
-        Category.TEST_ERROR,
-        Role.CAUSE,
-        Error(None, text),
-        Evidence(stream.name, outcome.line, (text,)),
-        offset=outcome.offset,
-        rank=rank,
-        confidence=Confidence.MEDIUM,
-    )
-
-
-def _excerpt(text: str) -> tuple[str, ...]:
-    return tuple(line[:_EXCERPT_CHARS] for line in text.split("\n")[:_EXCERPT_LINES])
+    torch.distributed puts "[rankN]: " before what nobody caught, and before nothing else.
+    """
+    on_stdout = stream.kind is LogKind.RANK and stream.stream == "stdout"
+    return not any(trace.uncaught for trace in chain) and (on_stdout or in_tests)
