@@ -25,6 +25,8 @@ _VERTEX_FAILED = re.compile(r"^#(?P<number>\d+) ERROR: ")
 #: How uv, pip and git go on with an error: drawn boxes, "cause:", "hint:", indentation.
 _GOES_ON = re.compile(r"^\s*(?:[│├╰×▶─]+[─▶]*\s*|cause: |hint: |\s{2,})(?P<text>\S.*)$")
 _BOX = re.compile(r"^[\s│├╰×▶─]+(?:cause: )?")
+#: Rules so general that they mean something only in the step of an image build that is known to have failed.
+_ONLY_IN_BUILDS = frozenset({"build-error-line", "build-error-shout", "build-not-found"})
 _SAID_LATE = (Category.HOST_OOM, Category.DISK_FULL)
 
 
@@ -77,11 +79,12 @@ class StepReader:
         vertex = self._failed_vertices.get(step.number)
         inside = [hit for hit in hits if hit.vertex == vertex] or hits
         causes = [hit for hit in inside if hit.match.rule.blames is Role.CAUSE]
+        causes = [hit for hit in causes if hit.vertex is not None or hit.match.rule.id not in _ONLY_IN_BUILDS]
         if causes:
             # A tool that was killed, or found the disk full, fails in many words before it says so.
             hit = next((hit for hit in causes if hit.match.rule.category in _SAID_LATE), causes[0])
-        elif inside:
-            hit = min(inside, key=lambda hit: (hit.order, hit.place))
+        elif wrappers := [hit for hit in inside if hit.match.rule.blames is Role.CONSEQUENCE]:
+            hit = min(wrappers, key=lambda hit: (hit.order, hit.place))
         else:
             return None
         return _to_finding(hit, inside)

@@ -5,7 +5,9 @@ Its output stands in the job's log only. Most often a metric differs from its go
 
 from __future__ import annotations
 
-from analyzers.model import Category, Error, Evidence, Finding, Role
+from dataclasses import replace
+
+from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
 from analyzers.parsers.frames import innermost
 from analyzers.parsers.job_lines import JobLine
 from analyzers.parsers.pytest_report import PytestReader, Session
@@ -13,6 +15,9 @@ from analyzers.parsers.pytest_sections import Report
 from analyzers.parsers.runner import JOB_LOG
 from analyzers.parsers.tracebacks import Trace, TracebackReader
 from analyzers.rules import RuleSet, Where
+
+#: An exception that ended a script is followed by its shell's trace and the launcher's good-bye, not by more work.
+_LAST_LINES = 80
 
 
 class ScriptReader:
@@ -23,10 +28,12 @@ class ScriptReader:
         self._rules = rules
         self._pytest = PytestReader()
         self._traces = TracebackReader()
+        self._last = 0
 
     def feed(self, line: JobLine) -> None:
         """Take one line that belongs to no rank."""
         plain = line.plain()
+        self._last = line.number
         if not self._pytest.feed(plain):
             self._traces.feed(plain)
 
@@ -39,12 +46,13 @@ class ScriptReader:
         return None
 
     def exception(self) -> Finding | None:
-        """Return the last exception that a script printed outside of pytest, the launcher's own ones left out."""
-        for chain in reversed(self._traces.chains):
-            trace = chain[-1]
-            if trace.type and "ChildFailedError" not in trace.type:
-                return self._to_finding(trace, root=None, tests=())
-        return None
+        """Return the last exception that a script printed outside of pytest, unless it is the launcher's own."""
+        trace = self._traces.chains[-1][-1] if self._traces.chains else None
+        if trace is None or not trace.type or "torch.distributed.elastic" in trace.type:
+            return None
+        if self._last - trace.end > _LAST_LINES:
+            return None
+        return replace(self._to_finding(trace, root=None, tests=()), confidence=Confidence.MEDIUM)
 
     def _of_session(self, session: Session) -> Finding | None:
         ids = tuple(outcome.node_id for outcome in session.bad)

@@ -108,6 +108,7 @@ def _findings(runner: RunnerReader, steps: StepReader, lint: LintReader, launche
         launches.script.finding(),
         steps.finding(runner.failed_step),
         launches.signal,
+        launches.script.exception(),
     )
     by_line: dict[int, Finding] = {}
     for finding in candidates:

@@ -193,3 +193,13 @@ def test_pulls_are_told_apart(line: str, category: Category, retryable: bool) ->
     assert (found.category, found.retryable, found.error.message) == (category, retryable, line)
     assert found.evidence.line == line_of(line, job, after)
     assert report.failed_step == 'echo "::group::Pull container"'
+
+
+def test_any_tools_error_line_is_better_than_the_wrapper_but_only_inside_the_failed_step() -> None:
+    advice = (
+        "ERROR: pip's dependency resolver does not currently take into account all the packages that are installed."
+    )
+    found = only(*vertex(7, advice, "error: externally-managed-environment", "× This environment is managed"), SOLVE)
+    assert (found.category, found.error.message) == (Category.CONTAINER_BUILD, "error: externally-managed-environment")
+    assert only(*vertex(7, "/bin/sh: 1: nvcc: not found"), SOLVE).error.message == "/bin/sh: 1: nvcc: not found"
+    assert read(step("docker rm ci", "Error: No such container: ci", failed())).findings == ()

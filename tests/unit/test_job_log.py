@@ -175,3 +175,14 @@ def test_where_the_chunks_end_changes_nothing_and_no_cut_upsets(cut: int, chunk_
     assert read_job_log(source(data, "job.log", chunk_bytes=chunk_bytes), rules()) == read_job_log(
         source(data, "job.log"), rules()
     )
+
+
+def test_a_script_that_breaks_is_told_unless_it_went_on() -> None:
+    trace = ["Traceback (most recent call last):", '  File "/opt/megatron-lm/tests/tool.py", line 3, in <module>']
+    error = "KeyError: 'lm loss'"
+    job = [*RUN, *(T + text for text in [*trace, error]), failed()]
+    found = read(job).findings[0]
+    assert (found.category, found.error.type) == (Category.CRASH_PYTHON, "KeyError")
+    assert found.evidence.line == line_of(error, job)
+    went_on = [*RUN, *(T + text for text in [*trace, error, *["step done"] * 100]), failed()]
+    assert read(went_on).findings == ()
