@@ -90,6 +90,7 @@ async def _start(runner: web.AppRunner, settings: Settings) -> None:
     from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
 
     from bot.engine.adapter import ExecutorInUseError  # noqa: PLC0415
+    from bot.store.tables import SchemaError  # noqa: PLC0415
     from handlers.context import RefusedError  # noqa: PLC0415
 
     try:
@@ -104,6 +105,8 @@ async def _start(runner: web.AppRunner, settings: Settings) -> None:
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or type(error).__name__).splitlines()[0]
         raise StartRefusedError(f"MLM_DATABASE_URL: the database cannot be used ({reason})") from None
+    except SchemaError as error:
+        raise StartRefusedError(f"MLM_DATABASE_URL: {error}") from None
     except OSError as error:
         raise StartRefusedError(f"MLM_DATA_DIR: {error.strerror or error}") from None
     try:

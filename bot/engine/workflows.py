@@ -121,9 +121,7 @@ async def task_workflow(document: str, put_off: int) -> None:
     except Exception as error:
         if worker.closing:
             raise  # the row stays as it is, and the next start takes it up
-        await give_up_step(document)
-        worker.observe(task, "gave_up", 0.0)
-        log.error("task.gave_up", task=task.name, key=task.key, repo=task.repo.full_name, tries=TRIES)  # noqa: TRY400
+        await _give_up(worker, task, document, why=str(error))
         raise TaskFailedError(f"{task.name} {task.key} of {task.repo.full_name}: {error}") from error
     if outcome["wait_s"] is not None:
         await _put_off(worker, task, put_off + 1, outcome["wait_s"])
@@ -131,11 +129,17 @@ async def task_workflow(document: str, put_off: int) -> None:
         await enqueue(load_task(one))
 
 
+async def _give_up(worker: Worker, task: Task, document: str, *, why: str) -> None:
+    await give_up_step(document)
+    worker.observe(task, "gave_up", 0.0)
+    log.error("task.gave_up", task=task.name, key=task.key, repo=task.repo.full_name, why=why)
+
+
 async def _put_off(worker: Worker, task: Task, times: int, wait_s: float) -> None:
     if times > MAX_PUT_OFF:
-        await give_up_step(dump_task(task))
-        worker.observe(task, "gave_up", 0.0)
-        raise TaskFailedError(f"{task.name} {task.key} of {task.repo.full_name}: put off {MAX_PUT_OFF} times")
+        why = f"put off {MAX_PUT_OFF} times"
+        await _give_up(worker, task, dump_task(task), why=why)
+        raise TaskFailedError(f"{task.name} {task.key} of {task.repo.full_name}: {why}")
     await enqueue(later(task, after_s=wait_s), put_off=times)
 
 
