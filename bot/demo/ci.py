@@ -42,7 +42,7 @@ class Actions:
         if run.pull is not None:
             actor = run.triggering_actor or run.actor
             repo.pulls[run.pull].timeline.append(
-                TimelineItem(self._state.clock(), "run", actor, text, run.conclusion or run.status)
+                TimelineItem(self._state.clock(), "run", actor, text, run.conclusion or "started")
             )
 
     def begin_attempt(self, repo: Repo, run: Run) -> None:

@@ -29,34 +29,32 @@ def _association(repo: Repo, user: User) -> str:
     return {"admin": "OWNER", "none": "CONTRIBUTOR"}.get(repo.roles.get(user.login, "none"), "CONTRIBUTOR")
 
 
-def pull_simple_json(state: State, repo: Repo, pull: Pull) -> Json:
-    """A pull request as lists show it."""
-    api, web = f"{state.api_url}/repos/{repo.full_name}", f"{state.web_url}/{repo.full_name}/pull/{pull.number}"
+def _addresses(state: State, repo: Repo, pull: Pull) -> dict[str, str]:
+    """The addresses that both `_links` and the `..._url` fields name."""
+    api = f"{state.api_url}/repos/{repo.full_name}"
     one, issue = f"{api}/pulls/{pull.number}", f"{api}/issues/{pull.number}"
-    statuses = f"{api}/statuses/{pull.head_sha}"
-    links = {
+    return {
         "self": one,
-        "html": web,
+        "html": f"{state.web_url}/{repo.full_name}/pull/{pull.number}",
         "issue": issue,
         "comments": f"{issue}/comments",
         "review_comments": f"{one}/comments",
         "review_comment": f"{api}/pulls/comments{{/number}}",
         "commits": f"{one}/commits",
-        "statuses": statuses,
+        "statuses": f"{api}/statuses/{pull.head_sha}",
     }
+
+
+def pull_simple_json(state: State, repo: Repo, pull: Pull) -> Json:
+    """A pull request as lists show it."""
+    links = _addresses(state, repo, pull)
     return {
-        "url": one,
+        "url": links["self"],
         "id": pull.id,
         "node_id": node_id("PR", pull.id),
-        "html_url": web,
-        "diff_url": f"{web}.diff",
-        "patch_url": f"{web}.patch",
-        "issue_url": issue,
-        "commits_url": f"{one}/commits",
-        "review_comments_url": f"{one}/comments",
-        "review_comment_url": f"{api}/pulls/comments{{/number}}",
-        "comments_url": f"{issue}/comments",
-        "statuses_url": statuses,
+        "diff_url": f"{links['html']}.diff",
+        "patch_url": f"{links['html']}.patch",
+        **{f"{name}_url": url for name, url in links.items() if name != "self"},
         "number": pull.number,
         "state": pull.state,
         "locked": pull.locked,

@@ -100,7 +100,7 @@ class TimelineItem:
     kind: str  # labeled, unlabeled, pushed, closed, run
     actor: str
     text: str
-    look: str = ""  # a run's status or conclusion
+    look: str = ""  # of a run: its conclusion, or "started"
 
 
 @dataclass

@@ -15,11 +15,13 @@ function swap(name, html) {
   if (shown[name] === html) return;
   const keys = new Set([...part.querySelectorAll("[data-key]")].map((one) => one.dataset.key));
   const open = openDetails(part);
+  const scrolled = part.querySelector("ul")?.scrollTop ?? 0;
   const first = shown[name] === undefined;
   shown[name] = html;
   part.innerHTML = html;
   const details = part.querySelectorAll("details");
   if (details.length === open.length) details.forEach((one, index) => { if (open[index]) one.open = true; });
+  if (scrolled) part.querySelector("ul").scrollTop = scrolled;
   if (!first) {
     for (const one of part.querySelectorAll("[data-key]")) {
       if (!keys.has(one.dataset.key)) one.classList.add("fresh");
