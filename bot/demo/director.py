@@ -124,6 +124,11 @@ class Director:
             return Said("The run is completed. Push a commit or re-run it to see it pass.", "no")
         return Said("The rest of this run passes.")
 
+    async def push_unvetted(self) -> Said:
+        """The author pushes, and nobody has vetted it: the copy of the branch stays behind, CI does not start."""
+        sha = await self.github.push(self.pull, message="One more idea", mirror=False)
+        return Said(f"Pushed {sha[:7]}. Nobody has vetted it, so CI stays away from it.")
+
     async def push(self) -> Said:
         """The author pushes a fix: nothing that was wrong with the code is wrong any more, and CI starts anew."""
         self._planned.clear()
@@ -153,4 +158,7 @@ class Director:
             await self.github.comment(self.pull, login, body)
         except ApiError as error:
             return Said(error.message, "no")
+        if login == MAINTAINER and body.strip() == f"/ok to test {self.pull.head_sha}":
+            self.github.player.hold(await self.github.vet(self.pull))
+            return Said("Vetted: CI starts on this commit.")
         return Said("Comment posted.")

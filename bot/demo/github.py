@@ -26,6 +26,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
+from bot.demo.actions_state import Run
 from bot.demo.conversation import Conversation
 from bot.demo.github_faults import FaultVerbs
 from bot.demo.github_runs import RunVerbs
@@ -174,6 +175,11 @@ class SimulatedGitHub(RunVerbs, FaultVerbs):
         sha = self.talk.push(self.repo_of(pull), pull, pull.author, message=message, mirror=mirror)
         await self.settle()
         return sha
+
+    async def vet(self, pull: Pull) -> Run:
+        """What a trusted user's `/ok to test <sha>` brings about: the mirror branch follows, and CI runs on it."""
+        self.repo_of(pull).branches[pull.mirror_branch] = pull.head_sha
+        return await self.start_run(pull)
 
     async def close_pull(self, pull: Pull, *, by: str | None = None, merged: bool = False) -> None:
         self.talk.close_pull(self.repo_of(pull), pull, self._who(pull, by), merged=merged)

@@ -39,8 +39,9 @@ class FaultVerbs:
         """Spoil the next `times` matching requests to the API or the storage ("*" matches every method).
 
         Args:
-            kind: "status": answer `status` without doing it; "reset": cut the connection without doing it; "delay": do
-                it after `delay_s`; "truncate": do it but cut the answer in half; "lost_answer": do it, answer `status`.
+            kind: "status": answer `status` without doing it; "reset": cut the connection without doing it (aiohttp's
+                client tries a cut GET once more by itself: mind `times`); "delay": do it after `delay_s`; "truncate":
+                do it but cut the answer in half; "lost_answer": do it but answer `status`.
         """
         pattern = re.compile(path_regex)
         self.parts.traffic.faults.append(Fault(method, pattern, kind, times, status, message, headers or {}, delay_s))

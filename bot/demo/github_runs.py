@@ -9,7 +9,7 @@ from bot.demo.actions_state import Artifact, Attempt, Conclusion, Job, Run
 from bot.demo.artifacts import Content
 from bot.demo.ci_plan import CONFIGURE, UNIT_BUCKETS, WORKFLOW_NAME, WORKFLOW_PATH, job_specs, plan_for
 from bot.demo.endpoint import Parts
-from bot.demo.state import Delivery, Pull, Repo
+from bot.demo.state import Commit, Delivery, Pull, Repo
 
 
 class RunVerbs:
@@ -44,11 +44,14 @@ class RunVerbs:
         Args:
             through: in manual mode, the job up to which everything succeeds at once; None: all stay queued.
             buckets: the unit test jobs, without " - latest".
-            head_sha: the commit; the mirror branch's when left out.
+            head_sha: the commit; the mirror branch's (without one, the pull request's head) when left out.
+            branch: another than the mirror branch, such as the pull request's own or one of a merge queue.
             created_at: UTC; older than 30 days makes the run one that cannot be re-run.
         """
         repo = self.repo_of(pull)
-        run = self._new_run(repo, pull, head_sha or repo.branches[pull.mirror_branch], buckets)
+        sha = head_sha or repo.branches.get(pull.mirror_branch, pull.head_sha)
+        repo.commits.setdefault(sha, Commit(sha, (), "A commit of a branch", self.parts.state.clock()))
+        run = self._new_run(repo, pull, sha, buckets)
         run.head_branch, run.event = branch or pull.mirror_branch, event
         if created_at:
             run.created_at = created_at

@@ -43,6 +43,7 @@ class Page:
             "fail": lambda asked: director.fail(asked["failure"]),
             "pass": lambda _: director.let_pass(),
             "push": lambda _: director.push(),
+            "push-unvetted": lambda _: director.push_unvetted(),
             "rerun": lambda _: director.rerun(),
             "label": lambda asked: director.toggle_label(asked["name"]),
             "comment": lambda asked: director.comment(asked["as"], asked["body"]),
@@ -115,9 +116,14 @@ class Page:
 
     async def _act(self, request: web.Request) -> web.Response:
         action = self._actions.get(request.match_info["action"])
-        asked = await request.json()
-        if action is None or not isinstance(asked, dict):
+        if action is None:
             raise web.HTTPNotFound
+        try:
+            asked = json.loads(await request.read())
+        except ValueError:
+            raise web.HTTPBadRequest(text="not JSON") from None
+        if not isinstance(asked, dict):
+            raise web.HTTPBadRequest(text="not an object")
         try:
             said = await action({str(name): str(value) for name, value in asked.items()})
         except KeyError as error:

@@ -63,9 +63,9 @@ class Player:
             for job in run.jobs:
                 self._actions.start_job(repo, run, job)
             await asyncio.sleep(self._pace_s)
+            if run.attempt_number != attempt:
+                return
             for job in [job for job in run.jobs if job.status == "in_progress"]:
-                if run.attempt_number != attempt or job.status == "completed":
-                    return
                 if not (self.is_held(run) and job.spec.runner_label == GPU_RUNNER):
                     self._finish(repo, run, job)
 

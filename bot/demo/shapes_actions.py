@@ -42,7 +42,7 @@ def run_json(state: State, repo: Repo, run: Run) -> Json:
         "workflow_id": run.workflow_id,
         "url": url,
         "html_url": web,
-        "pull_requests": [],  # empty for mirror branches and forks, as in life (domain 0.9)
+        "pull_requests": _pull_requests(state, repo, run),
         "created_at": stamp(run.created_at),
         "updated_at": stamp(run.updated_at),
         "run_started_at": stamp(run.attempt.started_at),
@@ -60,6 +60,23 @@ def run_json(state: State, repo: Repo, run: Run) -> Json:
         "repository": minimal_repo_json(state, repo),
         "head_repository": minimal_repo_json(state, repo),
     }
+
+
+def _pull_requests(state: State, repo: Repo, run: Run) -> list[Json]:
+    """Empty for mirror branches and forks, as in life (domain 0.9); filled for a head branch of this repository."""
+    api = f"{state.api_url}/repos/{repo.full_name}"
+    short = {"id": repo.id, "url": api, "name": repo.name}
+    return [
+        {
+            "id": pull.id,
+            "number": pull.number,
+            "url": f"{api}/pulls/{pull.number}",
+            "head": {"ref": pull.head_ref, "sha": pull.head_sha, "repo": short},
+            "base": {"ref": pull.base_ref, "sha": repo.branches[pull.base_ref], "repo": short},
+        }
+        for pull in repo.pulls.values()
+        if pull.head_ref == run.head_branch and not pull.fork and pull.state == "open"
+    ]
 
 
 def _head_commit(repo: Repo, run: Run) -> Json:
@@ -178,7 +195,7 @@ def check_run_json(state: State, repo: Repo, run: Run, job: Job) -> Json:
         "url": f"{api}/check-suites/{run.check_suite_id}",
         "before": "0" * 40,
         "after": run.head_sha,
-        "pull_requests": [],
+        "pull_requests": _pull_requests(state, repo, run),
         "app": app,
         "created_at": stamp(run.created_at),
         "updated_at": stamp(run.updated_at),
@@ -205,7 +222,7 @@ def check_run_json(state: State, repo: Repo, run: Run, job: Job) -> Json:
         },
         "check_suite": suite,
         "app": app,
-        "pull_requests": [],
+        "pull_requests": _pull_requests(state, repo, run),
     }
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
+import aiohttp
 import jwt
 import pytest
 from demo_client import REPO, Client, listening_client
@@ -173,6 +174,18 @@ async def test_limits_answer_as_on_github(client: Client) -> None:
     client.github.use_up_rate_limit(resets_in_s=100)
     async with client.session.get(client.github.api_url + REPO, headers=headers) as answer:
         assert (answer.status, answer.headers["x-ratelimit-remaining"]) == (403, "0")
+
+
+async def test_a_connection_is_cut_before_or_after_the_work(client: Client) -> None:
+    headers = {"Authorization": f"Bearer {client.token}"}
+    for kind, error in (("reset", aiohttp.ClientConnectionError), ("truncate", aiohttp.ClientPayloadError)):
+        client.github.parts.traffic.faults.clear()
+        client.github.fail_next("GET", "/repos/", kind, times=2)  # aiohttp tries a cut GET once more by itself
+        with pytest.raises(error):
+            async with client.session.get(client.github.api_url + REPO, headers=headers) as answer:
+                await answer.read()
+    client.github.parts.traffic.faults.clear()
+    assert (await client.ask("GET", REPO))[0] == 200
 
 
 async def test_a_lost_answer_was_carried_out(client: Client, pull: Pull) -> None:

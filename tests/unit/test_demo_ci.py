@@ -114,6 +114,16 @@ async def test_a_new_run_of_the_branch_cancels_the_one_in_progress(client: Clien
     assert (first.conclusion, second.status) == ("cancelled", "in_progress")
 
 
+async def test_a_run_names_its_pull_request_only_on_a_branch_of_the_repository(client: Client, pull: Pull) -> None:
+    own = await client.github.open_pull(author="ada", fork=False, mirror=False)
+    run = await client.github.start_run(own, branch=own.head_ref)
+    _, body = await client.ask("GET", f"{REPO}/actions/runs/{run.id}")
+    assert [found["number"] for found in body["pull_requests"]] == [own.number]
+    mirrored = await client.github.start_run(pull)
+    _, body = await client.ask("GET", f"{REPO}/actions/runs/{mirrored.id}")
+    assert body["pull_requests"] == []
+
+
 def test_an_artifacts_name_holds_neither_job_nor_attempt() -> None:
     assert artifact_name(MODELS, 7).startswith("logs-tests-unit_tests-models-----.py-7-")
     assert artifact_name("gpt/gpt3_tp2 - latest", 7).startswith("logs-gpt3_tp2-7-")

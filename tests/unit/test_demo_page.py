@@ -133,6 +133,16 @@ async def test_a_job_of_a_completed_run_fails_by_being_run_again(browser: Browse
     assert run.conclusion == "failure"
 
 
+async def test_an_unvetted_push_starts_no_ci_until_a_maintainer_says_so(browser: Browser) -> None:
+    director = browser.director
+    before = director.newest_run()
+    await browser.act("push-unvetted")
+    await browser.act("comment", **{"as": "mallory", "body": f"/ok to test {director.pull.head_sha}"})
+    assert director.newest_run() is before
+    await browser.act("comment", **{"as": "grace", "body": f"/ok to test {director.pull.head_sha}"})
+    assert director.newest_run().head_sha == director.pull.head_sha
+
+
 async def test_pages_that_are_not_there_say_so(browser: Browser) -> None:
     for path in ("/demo-org/Megatron-LM/pull/7", "/demo-org/Megatron-LM/blob/main/x.py", "/a/b/actions/runs/1/job/x"):
         answer, text = await browser.get(path)
