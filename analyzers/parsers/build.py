@@ -23,10 +23,10 @@ _MOST_DETAILS = 12
 _VERTEX = re.compile(r"^#(?P<number>\d+) (?:(?P<at>\d+\.\d+) )?(?P<text>.*)$")
 _VERTEX_FAILED = re.compile(r"^#(?P<number>\d+) ERROR: ")
 #: How uv, pip and git go on with an error: drawn boxes, "cause:", "hint:", indentation.
-_GOES_ON = re.compile(r"^\s*(?:[│├╰×▶─]+[─▶]*\s*|cause: |hint: |\s{2,})(?P<text>\S.*)$")
-_BOX = re.compile(r"^[\s│├╰×▶─]+(?:cause: )?")
-#: Rules so general that they mean something only in the step of an image build that is known to have failed.
-_ONLY_IN_BUILDS = frozenset({"build-error-line", "build-error-shout", "build-not-found"})
+_GOES_ON = re.compile(r"^\s*(?:[│├╰×▶─]+[─▶]*\s*|cause: |Caused by: |hint: |\s{2,})(?P<text>\S.*)$")
+_BOX = re.compile(r"^[\s│├╰×▶─]+(?:(?:cause|Caused by): )?")
+#: Rules so general that they mean something only where something is known to have been built, and to have failed.
+_ONLY_IN_BUILDS = frozenset({"build-error-line", "build-error-shout", "build-not-found", "build-exception"})
 _SAID_LATE = (Category.HOST_OOM, Category.DISK_FULL)
 
 
@@ -50,7 +50,7 @@ class StepReader:
         """Begin before the first step."""
         self._hits: dict[int, list[Hit]] = {}
         self._failed_vertices: dict[int, int] = {}  # step -> BuildKit step
-        self._open: Hit | None = None
+        self._open: list[Hit] = []
 
     def vertex_text(self, text: str) -> tuple[int | None, str]:
         """Take BuildKit's prefix off a line: the number of its step (None if it has none) and the rest."""
@@ -62,14 +62,15 @@ class StepReader:
         if failed := _VERTEX_FAILED.match(line.text):
             self._failed_vertices.setdefault(step.number, int(failed["number"]))
         vertex, text = self.vertex_text(line.text)
+        goes_on = self._continue(text, vertex)
         if match is None:
-            self._continue(text, vertex)
             return
         hits = self._hits.setdefault(step.number, [])
-        chained = self._open is not None and self._continue(text, vertex)
+        hit = Hit(match, line, _BOX.sub("", text).strip(), len(hits), vertex, order)
+        # The first line of a chain of causes goes on while each cause begins anew.
+        self._open = [*self._open[:1], hit] if goes_on else [hit]
         if len(hits) < MOST_HITS:
-            hits.append(Hit(match, line, _BOX.sub("", text).strip(), len(hits), vertex, order))
-            self._open = self._open if chained and not _is_wrapped(hits[-1]) else hits[-1]
+            hits.append(hit)
 
     def finding(self, step: Step | None) -> Finding | None:
         """Return what made this step fail, None if no rule knows any of its lines."""
@@ -79,26 +80,27 @@ class StepReader:
         vertex = self._failed_vertices.get(step.number)
         inside = [hit for hit in hits if hit.vertex == vertex] or hits
         causes = [hit for hit in inside if hit.match.rule.blames is Role.CAUSE]
-        causes = [hit for hit in causes if hit.vertex is not None or hit.match.rule.id not in _ONLY_IN_BUILDS]
+        wrappers = [hit for hit in inside if hit.match.rule.blames is Role.CONSEQUENCE]
+        if vertex is None and not wrappers:
+            causes = [hit for hit in causes if hit.match.rule.id not in _ONLY_IN_BUILDS]
         if causes:
             # A tool that was killed, or found the disk full, fails in many words before it says so.
             hit = next((hit for hit in causes if hit.match.rule.category in _SAID_LATE), causes[0])
-        elif wrappers := [hit for hit in inside if hit.match.rule.blames is Role.CONSEQUENCE]:
+        elif wrappers:
             hit = min(wrappers, key=lambda hit: (hit.order, hit.place))
         else:
             return None
         return _to_finding(hit, inside)
 
     def _continue(self, text: str, vertex: int | None) -> bool:
-        """Add to the error at hand a line in which it goes on; say whether it does."""
-        hit = self._open
-        if hit is None or hit.vertex != vertex:
-            return False
+        """Add to the errors at hand a line in which they go on; say whether it does."""
         found = _GOES_ON.match(text)
-        if found is None or len(hit.details) >= _MOST_DETAILS or (_is_wrapped(hit) and found["text"].startswith("[")):
-            self._open = None
+        if found is None or not self._open or self._open[-1].vertex != vertex:
+            self._open = []
             return False
-        hit.details.append(found["text"].strip())
+        for hit in self._open:
+            if len(hit.details) < _MOST_DETAILS and not (_is_wrapped(hit) and found["text"].startswith("[")):
+                hit.details.append(found["text"].strip())
         return True
 
 
@@ -118,7 +120,7 @@ def _to_finding(hit: Hit, inside: list[Hit]) -> Finding:
     ]
     names_type = hit.match.type is not None and hit.match.type != hit.match.rule.type
     message = hit.match.message if names_type else hit.text
-    if hit.details and (hit.match.rule.id.startswith("uv-") or _is_wrapped(hit)):
+    if hit.details and (hit.match.rule.id.startswith(("uv-", "cmake-")) or _is_wrapped(hit)):
         message = " ".join([message, *hit.details])
     message = ": ".join(dict.fromkeys([*wrappers, message]))
     return make_finding(hit.match, hit.line, message=message, excerpt=(hit.line.text, *hit.details))

@@ -5,6 +5,7 @@ Its output stands in the job's log only. Most often a metric differs from its go
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
@@ -18,6 +19,7 @@ from analyzers.rules import RuleSet, Where
 
 #: An exception that ended a script is followed by its shell's trace and the launcher's good-bye, not by more work.
 _LAST_LINES = 80
+_UNITTEST = re.compile(r"^(?P<how>FAIL|ERROR): \w+ \([\w.]+\)$")
 
 
 class ScriptReader:
@@ -29,11 +31,13 @@ class ScriptReader:
         self._pytest = PytestReader()
         self._traces = TracebackReader()
         self._last = 0
+        self._unittest: re.Match[str] | None = None  # the last report of Python's own unittest
 
     def feed(self, line: JobLine) -> None:
         """Take one line that belongs to no rank."""
         plain = line.plain()
         self._last = line.number
+        self._unittest = _UNITTEST.match(line.text) or self._unittest
         if not self._pytest.feed(plain):
             self._traces.feed(plain)
 
@@ -52,7 +56,11 @@ class ScriptReader:
             return None
         if self._last - trace.end > _LAST_LINES:
             return None
-        return replace(self._to_finding(trace, root=None, tests=()), confidence=Confidence.MEDIUM)
+        finding = replace(self._to_finding(trace, root=None, tests=()), confidence=Confidence.MEDIUM)
+        if self._unittest is None:
+            return finding
+        failed = self._unittest["how"] == "FAIL"
+        return replace(finding, category=Category.TEST_ASSERTION if failed else Category.TEST_ERROR)
 
     def _of_session(self, session: Session) -> Finding | None:
         ids = tuple(outcome.node_id for outcome in session.bad)
