@@ -12,13 +12,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from analyzers.model import Source
-from analyzers.reading.clean import clean, split_prefixes
+from analyzers.reading.clean import clean
 from analyzers.reading.scan import Line
 
 #: Only this much of a line is looked at; no message of a tool is longer.
 LINE_BYTES = 8 * 1024
 
-_TASK = re.compile(r"(?:\d{4}-\S+Z )?[A-Za-z][\w.-]*-\d+/\d+ ")
+#: GitHub's stamp, the task, and the rank that torchrun's tee ("[default3]:") or torch ("[rank3]:") names.
+_PREFIXES = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?:(?P<stamp>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z) ?)?"
+    rb"(?P<task>[A-Za-z][\w.-]{0,60}-\d{1,4}/\d{1,4} )?(?:\[(?:default|rank)(?P<rank>\d{1,6})\]: ?)?"
+)
 _MARK = re.compile(r"##\[(?P<mark>error|warning|notice|group|endgroup|section|command|debug)\](?P<text>.*)")
 
 
@@ -26,25 +30,31 @@ _MARK = re.compile(r"##\[(?P<mark>error|warning|notice|group|endgroup|section|co
 class JobLine:
     """One line. `number` is 1-based, `offset` in bytes; `mark` is the runner's command ("error", "group" ...) or "".
 
-    `task` tells the output of a launched task from that of a step; `rank` is that of the task's line, None if the line
-    is the launcher's or a script's.
+    `task` tells the output of a launched task (its launcher, its scripts) from that of a step.
     """
 
     number: int
     offset: int
     text: str
-    at: datetime | None
+    stamp: str = ""
     mark: str = ""
     task: bool = False
-    rank: int | None = None
+
+    @property
+    def at(self) -> datetime | None:
+        """The time of GitHub's stamp, in UTC. Read only for the few lines that somebody tells about."""
+        return datetime.fromisoformat(self.stamp) if self.stamp else None
 
     def plain(self) -> Line:
         """Return the line as the parsers of rank logs take it."""
-        return Line(self.number, self.offset, self.text, self.rank, self.at, hit=True)
+        return Line(self.number, self.offset, self.text, hit=True)
 
 
 class JobLines:
-    """Iterates once over a job's log, in bounded memory; then `lines` and `size_bytes` are final."""
+    """Iterates once over a job's log, in bounded memory; then `lines` and `size_bytes` are final.
+
+    Lines of the ranks are left out: they are a copy of what stands in the artifact, for rank 0 only.
+    """
 
     def __init__(self, source: Source) -> None:
         """Prepare; nothing is read yet."""
@@ -75,18 +85,16 @@ class JobLines:
 
 
 def _read(raw: bytes, number: int, offset: int) -> Iterator[JobLine]:
-    states = raw[:LINE_BYTES].rstrip(b"\r").split(b"\r")
-    at, task, rank = None, False, None
-    for place, state in enumerate(states):
+    raw = raw[:LINE_BYTES]
+    prefixes = _PREFIXES.match(raw)
+    if prefixes is None or prefixes["rank"]:
+        return
+    stamp = (prefixes["stamp"] or b"").decode()
+    task = prefixes["task"] is not None
+    for state in raw[prefixes.end() :].rstrip(b"\r").split(b"\r"):
         text = clean(state)
-        if place == 0:
-            task = _TASK.match(text) is not None
-        prefixes = split_prefixes(text)
-        at, rank, text = prefixes.at or at, prefixes.rank if prefixes.rank is not None else rank, prefixes.text
-        if not text and len(states) > 1:
-            continue
-        found = None if task else _MARK.match(text)
+        found = _MARK.match(text) if text.startswith("##[") and not task else None
         if found:
-            yield JobLine(number, offset, found["text"], at, found["mark"])
+            yield JobLine(number, offset, found["text"], stamp, found["mark"])
         else:
-            yield JobLine(number, offset, text, at, task=task, rank=rank)
+            yield JobLine(number, offset, text, stamp, task=task)

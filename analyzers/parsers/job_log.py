@@ -43,7 +43,7 @@ class _Launches:
             self._begin(line.number)
         elif not line.task and (ended := _LAUNCH_ENDED.search(line.text)):
             self._failed = ended["how"] == "failed"
-        elif line.rank is None and not self._launcher.feed(line.plain()):
+        elif not self._launcher.feed(line.plain()):
             self.script.feed(line)
             self._note_signal(line)
 
@@ -59,7 +59,7 @@ class _Launches:
         if self.signal is None and "SignalException" in line.text:
             match = self._rules.match(line.text, where=Where.RANK)
             if match is not None and match.rule.category is Category.CANCELLED:
-                self.signal = replace(make_finding(match, line), rank=None, confidence=Confidence.MEDIUM)
+                self.signal = replace(make_finding(match, line), confidence=Confidence.MEDIUM)
 
 
 def read_job_log(source: Source, rules: RuleSet) -> JobReport:

@@ -163,7 +163,6 @@ def make_finding(
         Error(match.type, message or match.message),
         Evidence(JOB_LOG, line.number, excerpt or (line.text,)),
         offset=line.offset,
-        rank=line.rank,
         at=line.at,
         retryable=rule.retryable,
         rule=rule.id,

@@ -186,3 +186,10 @@ def test_a_script_that_breaks_is_told_unless_it_went_on() -> None:
     assert found.evidence.line == line_of(error, job)
     went_on = [*RUN, *(T + text for text in [*trace, error, *["step done"] * 100]), failed()]
     assert read(went_on).findings == ()
+
+
+def test_a_finding_has_the_time_of_its_line() -> None:
+    found = read([*RUN, failed()]).fallback
+    assert found is not None
+    assert found.at is not None
+    assert (found.at.isoformat()[:17], found.at.tzname()) == ("2026-12-01T10:00:", "UTC")
