@@ -19,7 +19,7 @@ from analyzers.model import (
 from analyzers.parsers.job_log import read_job_log
 from analyzers.parsers.job_report import Ending, JobReport
 from analyzers.parsers.rank_log import LogReading, RankLogReader
-from analyzers.reading.layout import place
+from analyzers.reading.layout import Kind, Place, RunKey, place
 from analyzers.rules import RuleSet
 from analyzers.verdict.blame import Blame
 from analyzers.verdict.category import is_retryable
@@ -41,11 +41,10 @@ def analyze(bundle: Bundle, rules: RuleSet) -> Diagnosis:
     newest = report.run_folder.rpartition("/")[2] if report.run_folder else None
     launch = report.launches[-1] if report.launches else None
     runs = gather_runs(readings, rules, exits_of(JOB_LOG, launch.exits if launch else ()), newest)
-    read = Read(
-        len(readings) + (bundle.job_log is not None),
-        sum(reading.size_bytes for reading in readings) + report.bytes,
-        bundle.skipped,
-    )
+    sizes = {reading.place.name: reading.size_bytes for reading in readings}
+    if bundle.job_log is not None:
+        sizes[JOB_LOG] = report.bytes
+    read = Read(len(sizes), sum(sizes.values()), bundle.skipped)
     if report.passed:
         return _passed(attempts_of(runs), read)
     job_failed = report.ending in (Ending.FAILED, Ending.TIMED_OUT, Ending.CANCELLED, Ending.RUNNER_LOST)
@@ -60,6 +59,9 @@ def _read_logs(bundle: Bundle, rules: RuleSet) -> list[LogReading]:
         where = place(source.name)
         if where is not None:
             readings.append(reader.read(source, where))
+    if bundle.job_log is not None and not any(reading.place.kind is Kind.RANK for reading in readings):
+        # Without an artifact the job's log is all there is: the launcher tees the output of some ranks into it.
+        readings.append(reader.read(bundle.job_log, Place(JOB_LOG, Kind.WOVEN, RunKey("", 0, "", 0))))
     return readings
 
 
@@ -86,7 +88,7 @@ def _stands(blame: Blame, report: JobReport, job: Finding | None) -> bool:
     if report.ending is Ending.RUNNER_LOST and job is not None:
         return False
     if blame.finding.role is Role.CAUSE:
-        return True
+        return job is None or blame.finding.confidence is not Confidence.LOW
     proven = blame.finding.category is Category.COLLECTIVE_TIMEOUT and blame.finding.confidence is not Confidence.LOW
     return proven and report.ending not in (Ending.CANCELLED, Ending.RUNNER_LOST)
 

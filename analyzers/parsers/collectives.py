@@ -6,7 +6,7 @@ Lines of PyTorch 2.1 to 2.13 (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from analyzers.reading.scan import Line
@@ -73,6 +73,9 @@ class CollectiveReader:
         event = _read(line)
         if event is None:
             return False
+        last = self.events[-1] if self.events else None
+        if last is not None and last.kind is Kind.TIMEOUT and not last.group and event.group:
+            self.events[-1] = replace(last, group=event.group)  # the watchdog's next line names the process group
         self.events.append(event)
         return True
 
@@ -140,4 +143,4 @@ def _read(line: Line) -> CollectiveEvent | None:
 
 def _group(text: str) -> str:
     found = _GROUP.search(text)
-    return (found["name"] or found["guid"] or found["id"]) if found else ""
+    return (found["guid"] or found["id"]) if found else ""

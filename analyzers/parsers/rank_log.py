@@ -23,6 +23,10 @@ _PARSER_ANCHORS = (
     Anchor("Traceback (most recent call last)", after=300, most=400),
     Anchor("The above exception was the direct cause", after=3, most=400),
     Anchor("During handling of the above exception", after=3, most=400),
+    Anchor("Exception ignored in", after=2, most=200),
+    Anchor("--- Logging error ---", after=2, most=200),
+    Anchor("Exception in thread ", after=2, most=200),
+    Anchor("terminated with the following error", after=2, most=200),
     Anchor("Fatal Python error", after=150, most=20),
     Anchor(".py::", most=100_000),
     Anchor("PASSED", most=100_000),
@@ -62,7 +66,7 @@ _PARSER_ANCHORS = (
 _HINT_LENGTH = 10
 
 _PROGRESS = re.compile(r"\biteration\s+\d+/\s*\d+ \|")
-_WORLD = re.compile(r"\brank: \d+, world_size: (\d{1,6})\b|^using world size: (\d{1,6})\b")
+_WORLD = re.compile(r"\brank: (?P<rank>\d{1,6}), world_size: (?P<of>\d{1,6})\b|^using world size: (?P<all>\d{1,6})\b")
 _DONE = re.compile(r"\[after training is done\]|^\s*exiting program at iteration|^\[exiting program")
 _USAGE = re.compile(r"^(?:\S.{0,60}?: error: unrecognized arguments: |ERROR: (?:file or directory )?not found: ).+")
 
@@ -94,6 +98,7 @@ class StreamReading:
     collectives: list[CollectiveEvent] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     usage: Line | None = None  # pytest did not understand its command line
+    said_rank: int | None = None  # "with rank: 3"
     world: int = 0  # number of ranks, as this one was told
     done_line: int = 0  # "after training is done"
     progress_line: int = 0  # the last iteration or test result
@@ -157,7 +162,8 @@ class _Stream:
         if _PROGRESS.search(text):
             reading.progress_line = line.number
         elif world := _WORLD.search(text):
-            reading.world = max(reading.world, int(world[1] or world[2]))
+            reading.world = max(reading.world, int(world["of"] or world["all"]))
+            reading.said_rank = int(world["rank"]) if world["rank"] else reading.said_rank
         elif _DONE.search(text):
             reading.done_line = line.number
         elif _USAGE.match(text):
@@ -201,6 +207,8 @@ class RankLogReader:
                 streams[rank] = _Stream(place, rank, self._rules)
             streams[rank].feed(line)
         readings = tuple(streams[key].end(scan.lines) for key in sorted(streams, key=_none_last))
+        if place.kind is Kind.RANK and prefix_rank is None and readings:
+            prefix_rank = readings[0].said_rank
         return LogReading(place, readings, launcher.report(), scan.lines, scan.size_bytes, prefix_rank)
 
 

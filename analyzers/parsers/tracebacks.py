@@ -6,7 +6,7 @@ Fed with the lines of ONE rank: the lines of other ranks between them are taken 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import pairwise
 
@@ -22,6 +22,13 @@ _SHOUTS = re.compile(r"^[A-Z]+$")
 _TREE = re.compile(r"^(?:INTERNALERROR> |(?:\s*[|+])+(?:-\+-+ \d+ -+| )?)")
 _CAUSE = "The above exception was the direct cause"
 _CONTEXT = "During handling of the above exception"
+#: multiprocessing repeats a child's traceback inside its own exception.
+_CHILD = re.compile(r"^-- Process \d+ terminated with the following error:")
+#: Tracebacks of what nobody could catch and nobody died of: finalizers, broken log calls, other threads.
+_HARMLESS = ("Exception ignored in", "Exception ignored on", "--- Logging error ---", "Exception in thread ")
+#: A traceback that was formatted and then printed as a list of strings.
+_LISTED = re.compile(r"""['"]Traceback \(most recent call last\):\\n['"], """)
+_STRINGS = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)\"""")
 #: Lines that may follow the last one and belong to the message: NCCL and gloo write several.
 _MESSAGE_LINES = 6
 #: The scan passes lines over that nobody asked for: what is this far away is not the same traceback's.
@@ -70,6 +77,7 @@ class Trace:
     first: int = 0
     last: int = 0
     uncaught: bool = False
+    harmless: bool = False  # raised where nobody could catch it, and survived
 
     @property
     def text(self) -> str:
@@ -91,6 +99,7 @@ class TracebackReader:
         self._open: Trace | None = None
         self._tail: Trace | None = None  # ended; its message may go on
         self._link = Link.NONE
+        self._harmless = 0  # the line seen last that says so
         self._skipped = 0
         self._previous = 0  # line number
         self.seen = 0  # lines
@@ -102,11 +111,23 @@ class TracebackReader:
         if line.number - self._previous > _FAR:
             self._open = self._tail = None
         self._previous = line.number
+        if _LISTED.search(text):
+            parts = [one or other for one, other in _STRINGS.findall(text)]
+            texts = "".join(parts).replace("\\n", "\n").replace("\\'", "'").split("\n")
+            for part in filter(None, texts):
+                self._read(replace(line, text=part), part)
+            return True
         return self._read(line, text)
 
     def _read(self, line: Line, text: str) -> bool:
         if header := _HEADER.match(text):
             self._begin(line, header)
+            return True
+        if text.startswith(_HARMLESS):
+            self._harmless, self._open, self._tail = self.seen, None, None
+            return True
+        if _CHILD.match(text):
+            self._link, self._open, self._tail = Link.QUOTED, None, None
             return True
         if text.startswith((_CAUSE, _CONTEXT)):
             self._link = Link.CAUSE if text.startswith(_CAUSE) else Link.CONTEXT
@@ -125,6 +146,7 @@ class TracebackReader:
         self._link = Link.NONE
         trace = Trace(line.number, end=line.number, offset=line.offset, link=link, first=self.seen, last=self.seen)
         trace.uncaught = line.rank is not None
+        trace.harmless = bool(self._harmless) and self.seen - self._harmless <= 2
         trace.indent = len(before) - len(before.lstrip()) if not before.strip() else 0
         if link is not Link.NONE and self.chains:
             self.chains[-1].append(trace)

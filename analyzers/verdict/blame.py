@@ -74,6 +74,7 @@ def assign_blame(
         or _by_hang(stories, exits)
         or _by_exit_crash(stories)
         or _by_cause(stories, exits, logged=True)
+        or _by_exit_code(stories, exits)
         or _by_consequence(stories, exits)
     )
 
@@ -210,6 +211,23 @@ def _by_exit_crash(stories: Mapping[int, RankStory]) -> Blame | None:
     others = [story for rank, story in stories.items() if rank not in crashed]
     victims = tuple(story.rank for story in others if not story.finished)
     return Blame(finding, tuple(crashed), victims)
+
+
+def _by_exit_code(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
+    """A process that left by itself without a word, while the others were ended or lost their peer."""
+    told = [e for e in exits.exits if e.exit_code > 0 and not (stories.get(e.rank) and stories[e.rank].first)]
+    if not told:
+        return None
+    first = min(told, key=lambda e: (not e.root_cause, e.rank))
+    finding = Finding(
+        Category.UNKNOWN,
+        Role.CAUSE,
+        Error(None, f"exitcode  : {first.exit_code}, and no error in the rank's log"),
+        Evidence(exits.file, first.line, (f"rank {first.rank}: exit code {first.exit_code}",)),
+        rank=first.rank,
+        confidence=Confidence.LOW,
+    )
+    return _verdict(stories, tuple(sorted({e.rank for e in told})), finding, exits)
 
 
 def _by_consequence(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:

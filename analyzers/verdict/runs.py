@@ -52,15 +52,42 @@ def gather_runs(
         job_exits: what the launcher said in the job's log, of the newest run.
         newest: the folder of the newest run, from the job's log.
     """
-    keys = sorted({reading.place.run for reading in readings if _has_ranks(reading)})
+    starts = _one_start_each(readings)
+    keys = [key for start in starts for key in start]
     loose = [reading for reading in readings if reading.place.run not in keys]
     runs = []
-    for key in keys:
-        own = [reading for reading in readings if reading.place.run == key]
+    for start in starts:
+        key = next((key for key in start if key.folder == newest), start[0])
+        own = [reading for reading in readings if reading.place.run in start]
         own += [reading for reading in loose if _covers(reading.place.run, key)]
         named = job_exits if newest is None or key.folder in ("", newest) else None
         runs.append(_build(key, own, rules, named))
     return sorted(runs, key=lambda run: _order(run, newest))
+
+
+def _one_start_each(readings: Sequence[LogReading]) -> list[list[RunKey]]:
+    """Sort the folders into starts: the launcher of each node makes its own folder, with other ranks in it."""
+    ranks: dict[RunKey, set[int]] = {}
+    for reading in readings:
+        if _has_ranks(reading):
+            ranks.setdefault(reading.place.run, set())
+        if reading.place.kind is Kind.RANK and reading.prefix_rank is not None:
+            ranks[reading.place.run].add(reading.prefix_rank)
+    if not ranks:
+        return [[key] for key in sorted({r.place.run for r in readings if r.launcher.failures})]
+    starts: list[list[RunKey]] = []
+    for key in sorted(ranks, key=lambda key: (key.test, key.repeat, key.attempt, min(ranks[key], default=0), key)):
+        last = starts[-1] if starts else None
+        if last is not None and _is_next_node(last[-1], key, set().union(*(ranks[k] for k in last)), ranks[key]):
+            last.append(key)
+        else:
+            starts.append([key])
+    return starts
+
+
+def _is_next_node(before: RunKey, key: RunKey, known: set[int], ranks: set[int]) -> bool:
+    same = (before.test, before.repeat, before.attempt) == (key.test, key.repeat, key.attempt)
+    return same and bool(known) and bool(ranks) and min(ranks) > max(known)
 
 
 def _has_ranks(reading: LogReading) -> bool:
@@ -111,23 +138,21 @@ def _outcome(stories: dict[int, RankStory], blame: Blame | None) -> Outcome:
 
 def _by_rank(readings: Sequence[LogReading]) -> dict[int, list[StreamReading]]:
     """Sort the streams by global rank: the prefix in the lines knows it, the path only the rank on its node."""
-    known: dict[int, int] = {}
+    shifts: dict[RunKey, Counter[int]] = {}
     for reading in readings:
         local = reading.place.local_rank
         if reading.place.kind is Kind.RANK and local is not None and reading.prefix_rank is not None:
-            known[local] = reading.prefix_rank
-    shift = Counter(found - local for local, found in known.items()).most_common(1)
+            shifts.setdefault(reading.place.run, Counter())[reading.prefix_rank - local] += 1
     streams: dict[int, list[StreamReading]] = {}
     for reading in readings:
-        for stream in reading.streams:
-            rank = stream.rank
-            if reading.place.kind is Kind.RANK and rank is not None:
-                rank = known.get(rank, rank + (shift[0][0] if shift else 0))
-            if rank is not None:
-                streams.setdefault(rank, []).append(stream)
+        shift = max(shifts.get(reading.place.run, Counter([0])).items(), key=lambda item: (item[1], -item[0]))[0]
         local = reading.place.local_rank
-        if reading.place.kind is Kind.RANK and local is not None and not reading.streams:
-            streams.setdefault(known.get(local, local + (shift[0][0] if shift else 0)), [])
+        if reading.place.kind is Kind.RANK and local is not None:
+            streams.setdefault(local + shift, []).extend(reading.streams)
+            continue
+        for stream in reading.streams:
+            if stream.rank is not None:
+                streams.setdefault(stream.rank, []).append(stream)
     return streams
 
 

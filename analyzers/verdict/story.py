@@ -257,7 +257,7 @@ def _fatal_chain(stream: StreamReading, passed: set[str], *, finished: bool) -> 
     chains = [
         chain
         for chain, test in zip(stream.chains, stream.during, strict=True)
-        if test not in passed and any(trace.type for trace in chain)
+        if test not in passed and any(trace.type for trace in chain) and not chain[0].harmless
     ]
     if not chains or finished:
         return None

@@ -1,0 +1,178 @@
+"""Who is to blame: stories of one start of the workers, rank against rank."""
+
+from __future__ import annotations
+
+import pytest
+
+from analyzers import analyze
+from analyzers.model import Category, Confidence, Diagnosis
+from analyzers.rules import RuleSet
+from config.rule_files import rule_documents
+from tests.logs import (
+    SITE,
+    bundle,
+    failure,
+    failures,
+    peer_died,
+    pytest_log,
+    raised,
+    ranks,
+    torchrun_summary,
+    watchdog,
+)
+
+TEST = "tests/unit_tests/models/test_x.py::TestX::test_step"
+
+
+@pytest.fixture(scope="module")
+def rules() -> RuleSet:
+    return RuleSet.from_documents(rule_documents(), prove=False)
+
+
+def verdict(rules: RuleSet, files: dict[str, str], job_log: str | None = None) -> Diagnosis:
+    return analyze(bundle(files, job_log=job_log), rules)
+
+
+def test_a_local_exception_outranks_peer_errors(rules: RuleSet) -> None:
+    own = raised("ValueError: bad shape", "pretrain_gpt.py:3 main", "megatron/core/a.py:7 f", rank=2)
+    found = verdict(rules, ranks({0: peer_died(0), 1: peer_died(1), 2: own}, of=4))
+    assert (found.category, found.culprit_ranks, found.victim_ranks) == (Category.CRASH_PYTHON, (2,), (0, 1, 3))
+    assert (found.location, found.error.type if found.error else None) == ("megatron/core/a.py:7", "ValueError")
+
+
+def test_the_rank_in_an_earlier_operation_is_behind(rules: RuleSet) -> None:
+    stderr = {rank: watchdog(rank, seq=211 if rank == 1 else 212, second=10 + rank) for rank in range(4)}
+    found = verdict(rules, ranks(stderr))
+    assert (found.category, found.culprit_ranks) == (Category.COLLECTIVE_TIMEOUT, (1,))
+    assert found.evidence is not None
+    assert found.evidence.file.endswith("/1/stderr.log")
+
+
+def test_the_rank_in_another_operation_is_odd(rules: RuleSet) -> None:
+    stderr = {rank: watchdog(rank, op="BROADCAST" if rank == 3 else "ALLREDUCE") for rank in range(4)}
+    assert verdict(rules, ranks(stderr)).culprit_ranks == (3,)
+
+
+def test_the_rank_that_never_came_is_the_culprit_and_the_earliest_line_the_evidence(rules: RuleSet) -> None:
+    running = pytest_log({TEST: ""}, closing=None)
+    stderr = {rank: watchdog(rank, second=20 - rank) for rank in (0, 1, 3)}
+    found = verdict(rules, ranks(stderr, stdout=dict.fromkeys(range(4), running)))
+    assert (found.culprit_ranks, found.victim_ranks, found.failed_tests) == ((2,), (0, 1, 3), (TEST,))
+    assert found.evidence is not None
+    assert (found.evidence.file[-12:], found.evidence.line) == ("3/stderr.log", 1)
+
+
+def test_all_ranks_waiting_alike_accuse_nobody(rules: RuleSet) -> None:
+    found = verdict(rules, ranks({rank: watchdog(rank) for rank in range(4)}))
+    assert (found.category, found.culprit_ranks) == (Category.COLLECTIVE_TIMEOUT, ())
+    assert found.confidence is Confidence.LOW
+
+
+def test_a_failed_test_outranks_the_watchdogs_of_those_who_waited(rules: RuleSet) -> None:
+    stdout = {rank: pytest_log({TEST: "FAILED" if rank == 1 else ""}, closing=None) for rank in range(4)}
+    stderr = {rank: watchdog(rank) for rank in (0, 2, 3)}
+    found = verdict(rules, ranks(stderr, stdout=stdout))
+    assert (found.category, found.culprit_ranks, found.failed_tests) == (Category.TEST_ERROR, (1,), (TEST,))
+
+
+def test_the_same_assertion_on_every_rank_makes_all_culprits(rules: RuleSet) -> None:
+    report = failures(failure("TestX.test_step", "assert 3 == 4", "tests/unit_tests/models/test_x.py:9 test_step"))
+    stdout = dict.fromkeys(range(4), pytest_log({TEST: "FAILED"}, sections=report))
+    found = verdict(rules, ranks({}, stdout=stdout))
+    assert (found.category, found.culprit_ranks, found.victim_ranks) == (Category.TEST_ASSERTION, (0, 1, 2, 3), ())
+
+
+def test_a_killed_process_without_a_word_ran_out_of_host_memory(rules: RuleSet) -> None:
+    files = ranks({0: peer_died(0)}) | {"1/launcher.log": torchrun_summary([(2, -9), (0, 1), (1, -15), (3, -15)])}
+    found = verdict(rules, files)
+    assert (found.category, found.culprit_ranks) == (Category.HOST_OOM, (2,))
+    assert found.confidence is Confidence.MEDIUM
+
+
+def test_the_kernel_names_the_process_that_it_killed(rules: RuleSet) -> None:
+    kernel = "[Mon Mar 30 23:11:32 2026] Memory cgroup out of memory: Killed process 4003 (python) total-vm:3kB\n"
+    files = ranks({0: peer_died(0)}) | {"1/launcher.log": torchrun_summary([(0, 1), (3, -9)]) + kernel}
+    found = verdict(rules, files)
+    assert (found.category, found.culprit_ranks, found.confidence) == (Category.HOST_OOM, (3,), Confidence.HIGH)
+
+
+def test_a_device_that_fell_off_the_bus_explains_the_cuda_error(rules: RuleSet) -> None:
+    stderr = {
+        1: raised("torch.AcceleratorError: CUDA error: unspecified launch failure", "megatron/core/a.py:7 f", rank=1)
+    }
+    kernel = "NVRM: Xid (PCI:0000:9b:00): 79, pid=4001, name=python, GPU has fallen off the bus.\n"
+    found = verdict(rules, ranks(stderr) | {"1/launcher.log": kernel + torchrun_summary([(1, 1)])})
+    assert (found.category, found.culprit_ranks, found.retryable) == (Category.GPU_HARDWARE, (1,), True)
+
+
+def test_a_crash_after_success_hurt_nobody(rules: RuleSet) -> None:
+    crash = (
+        "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00 (most recent call first):\n  <no Python frame>\n"
+    )
+    stdout = dict.fromkeys(range(4), pytest_log({TEST: "PASSED"}))
+    found = verdict(rules, ranks({2: crash}, stdout=stdout))
+    assert (found.category, found.culprit_ranks, found.victim_ranks) == (Category.CRASH_NATIVE, (2,), ())
+    assert found.failed_tests == ()
+
+
+def test_what_fails_on_every_rank_in_its_own_way_is_explained_by_the_full_disk(rules: RuleSet) -> None:
+    place = f"{SITE}/torch/serialization.py:834 save"
+    stderr = {
+        rank: raised("RuntimeError: failed finding central directory", "megatron/training/checkpointing.py:1 load")
+        for rank in range(3)
+    }
+    stderr[3] = raised(
+        "OSError: [Errno 28] No space left on device: '/ckpt'", "megatron/training/checkpointing.py:9 save", place
+    )
+    found = verdict(rules, ranks(stderr))
+    assert (found.category, found.culprit_ranks) == (Category.DISK_FULL, (3,))
+
+
+def test_a_checkpoint_exception_accuses_the_ranks_that_it_names(rules: RuleSet) -> None:
+    gathered = (
+        "torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([2])\n"
+        "Traceback (most recent call last): (RANK 2)\n"
+        "OSError: [Errno 28] No space left on device: '/ckpt/__2_0.distcp'"
+    )
+    stderr = {rank: raised(gathered, "megatron/training/checkpointing.py:702 save", rank=rank) for rank in range(4)}
+    found = verdict(rules, ranks(stderr))
+    assert (found.category, found.culprit_ranks, found.victim_ranks) == (Category.DISK_FULL, (2,), (0, 1, 3))
+
+
+def test_a_barrier_names_who_did_not_come(rules: RuleSet) -> None:
+    stderr = {
+        0: raised(
+            "RuntimeError: Rank 2 failed to pass monitoredBarrier in 600000 ms",
+            "megatron/training/checkpointing.py:7 save",
+            rank=0,
+        )
+    }
+    found = verdict(rules, ranks(stderr))
+    assert (found.category, found.culprit_ranks) == (Category.COLLECTIVE_TIMEOUT, (2,))
+
+
+def test_an_exit_code_without_a_word_is_unknown_but_not_without_a_suspect(rules: RuleSet) -> None:
+    found = verdict(rules, ranks({}) | {"1/launcher.log": torchrun_summary([(1, 1), (0, -15)])})
+    assert (found.category, found.culprit_ranks, found.confidence) == (Category.UNKNOWN, (1,), Confidence.LOW)
+
+
+def test_a_rank_without_any_log_is_missed(rules: RuleSet) -> None:
+    files = {
+        path: text
+        for path, text in ranks({0: watchdog(0), 1: watchdog(1), 3: watchdog(3)}).items()
+        if "/2/" not in path
+    }
+    assert verdict(rules, files).culprit_ranks == (2,)
+
+
+def test_only_peers_complaining_is_no_verdict(rules: RuleSet) -> None:
+    found = verdict(rules, ranks({0: peer_died(0), 1: peer_died(1)}))
+    assert (found.category, found.culprit_ranks, found.confidence) == (Category.UNKNOWN, (), Confidence.LOW)
+
+
+def test_two_nodes_with_a_folder_each_are_one_start(rules: RuleSet) -> None:
+    first = ranks({rank: peer_died(rank) for rank in range(2)}, of=2, folder="1/none_zzzzzzzz/attempt_0")
+    own = raised("ValueError: bad", "megatron/core/a.py:7 f", rank=3)
+    second = ranks({0: peer_died(2), 1: own}, of=2, folder="1/none_aaaaaaaa/attempt_0")
+    found = verdict(rules, first | second)
+    assert (found.culprit_ranks, found.victim_ranks) == ((3,), (0, 1, 2))
