@@ -15,6 +15,7 @@ from typing import Any
 import re2  # type: ignore[import-untyped]
 
 from analyzers.model import Command, Diagnosis
+from analyzers.surroundings import JobRecipe
 
 _UNIT_JOB = re.compile(r"^(?P<bucket>tests/unit_tests/\S+) - (?P<gb200>gb200 )?\S+$")
 _FUNCTIONAL_JOB = re.compile(r"^(?P<model>[^/\s]+)/(?P<test_case>\S+) - (?:gb200 )?\S+$")
@@ -33,6 +34,9 @@ _ALLOWED = {
     "processes": re.compile(r"^[1-9]\d{0,3}$", re.ASCII),
     "hardware": re.compile(r"^(?:h100|gb200)$"),
     "platform": re.compile(r"^dgx_(?:h100|gb200)$"),
+    "environment": re.compile(r"^(?:dev|lts)$"),
+    "tag": re.compile(r"^(?:latest|legacy)$"),
+    "scope": re.compile(r"^\w[\w-]*$", re.ASCII),
 }
 _KEYS = frozenset({"title", "command", "categories", "jobs", "when", "retryable"})
 _WORD = re.compile(r"\{(\w+)\}")
@@ -122,17 +126,16 @@ def _fill(command: str, words: Mapping[str, str]) -> str | None:
     filled = command
     for name in _WORD.findall(command):
         value = words.get(name)
-        if value is None or not _ALLOWED[name].match(value):
+        if value is None or not _ALLOWED[name].fullmatch(value):
             return None
         filled = filled.replace("{" + name + "}", shlex.quote(value))
     return filled
 
 
 def _words(diagnosis: Diagnosis, job_name: str) -> dict[str, str]:
-    words: dict[str, str] = {}
-    hardware = "gb200" if " - gb200 " in job_name else "h100"
-    words["hardware"], words["platform"] = hardware, f"dgx_{hardware}"
-    words["processes"] = str(_processes(diagnosis) or _GPUS[hardware])
+    words = _ci_words(diagnosis.recipe, job_name)
+    if seen := _processes(diagnosis):
+        words["processes"] = str(seen)
     if unit := _UNIT_JOB.match(job_name):
         words["bucket"] = unit["bucket"]
     elif functional := _FUNCTIONAL_JOB.match(job_name):
@@ -145,6 +148,23 @@ def _words(diagnosis: Diagnosis, job_name: str) -> dict[str, str]:
         words["git_url"] = url["url"]
     if path := _FILE.search(message):
         words["file"] = path["path"]
+    return words
+
+
+def _ci_words(recipe: JobRecipe | None, job_name: str) -> dict[str, str]:
+    """Return how CI runs the job: what its recipe says, else what CI does by default."""
+    platforms = recipe.platforms if recipe else ()
+    on_gb200 = " - gb200 " in job_name or platforms == ("dgx_gb200",)
+    hardware = "gb200" if on_gb200 else "h100"
+    words = {"hardware": hardware, "platform": f"dgx_{hardware}", "processes": str(_GPUS[hardware])}
+    words |= {"environment": "dev", "tag": "latest", "scope": "L1"}
+    if recipe is None:
+        return words
+    for name, values in (("environment", recipe.environments), ("tag", recipe.tags), ("scope", recipe.scopes)):
+        if values and words[name] not in values:
+            words[name] = values[0]
+    if recipe.gpus is not None:
+        words["processes"] = str(recipe.gpus)
     return words
 
 
