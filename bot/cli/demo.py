@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import sys
 import tempfile
@@ -73,5 +74,5 @@ async def _start(parts: contextlib.AsyncExitStack, port: int | None, data_dir: P
         return await raise_curtain(parts, Director(), data_dir, port=PORT if port is None else port)
     except OSError as error:
         if port is not None:
-            raise PortTakenError(f"--port {port}: cannot listen: {error.strerror or error}") from None
+            raise PortTakenError(f"--port {port}: {os.strerror(error.errno or 0)}") from None
     return await raise_curtain(parts, Director(), data_dir, port=0)

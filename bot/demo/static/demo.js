@@ -2,6 +2,7 @@
 "use strict";
 
 const POLL_MS = 600;
+const LOST_MS = 3000;
 const shown = {};
 let tag = "";
 
@@ -52,20 +53,28 @@ async function poll() {
   } catch {
     document.body.classList.add("lost");  // the demo was stopped
   }
-  setTimeout(poll, POLL_MS);
+  setTimeout(poll, document.body.classList.contains("lost") ? LOST_MS : POLL_MS);
+}
+
+async function ask(action, asked) {
+  try {
+    const answer = await fetch(`/act/${action}`, {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "X-Demo": "1" },
+      body: JSON.stringify(asked),
+    });
+    return answer.ok ? await answer.json() : { text: await answer.text(), tone: "no" };
+  } catch {
+    return { text: "The demo does not answer: was it stopped?", tone: "no" };
+  }
 }
 
 async function act(action, asked) {
   const said = document.getElementById("said");
-  const answer = await fetch(`/act/${action}`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json", "X-Demo": "1" },
-    body: JSON.stringify(asked),
-  });
-  const told = answer.ok ? await answer.json() : { text: await answer.text(), tone: "no" };
+  const told = await ask(action, asked);
   said.textContent = told.text;
   said.className = told.tone;
-  await refresh();
+  if (told.tone === "ok") await refresh();
   return told.tone === "ok";
 }
 
