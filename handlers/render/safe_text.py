@@ -43,7 +43,8 @@ def prose(text: str, limit: int = 400) -> str:
     """Show a sentence that may quote a log: plain words stay as they are, anything else is shown as code."""
     parts: list[str] = []
     pending: list[str] = []
-    for word in shorten(redact(clean_line(text)), limit).split(" "):
+    # Backticks of the text itself say "code" as well, and would only make ours longer.
+    for word in shorten(redact(clean_line(text.replace("`", ""))), limit).split(" "):
         opening, core, closing = _split(word)
         if core and (REFERENCE.fullmatch(core) or not PLAIN_WORD.fullmatch(core)):
             if opening and pending:

@@ -50,7 +50,9 @@ async def test_a_failed_job_gets_one_comment_that_says_what_failed_first(world: 
     assert "Nemo_CICD_Test" not in comment
 
 
-async def test_two_jobs_of_one_cause_are_one_block_and_two_causes_are_two(world: World, github: SimulatedGitHub) -> None:
+async def test_two_jobs_of_one_cause_are_one_block_and_two_causes_are_two(
+    world: World, github: SimulatedGitHub
+) -> None:
     pull = await github.open_pull(author="ada")
     run = await github.start_run(pull)
     await fail(world, run, "cuda-oom")
@@ -73,7 +75,7 @@ async def test_the_comment_turns_green_when_a_rerun_passes(world: World, github:
     await github.finish_run(run)
     await world.idle(within_s=60)
     (comment,) = world.answers(pull)
-    assert comment.split("\n", 2)[1].startswith("### 🟢 Fixed in attempt 2") or "### 🟢 Fixed in attempt 2" in comment
+    assert "### 🟢 Fixed in attempt 2" in comment
 
 
 async def test_a_failure_of_an_older_head_is_not_told_as_one_of_the_new(world: World, github: SimulatedGitHub) -> None:
@@ -123,8 +125,8 @@ async def test_only_a_gate_red(world: World, github: SimulatedGitHub) -> None:
     await github.finish_run(run)
     await world.idle()
     (comment,) = world.answers(pull)
-    assert "Only a gate failed" in comment
-    assert "`Nemo_CICD_Test` fails" in comment
+    assert "### 🔴 Only gates failed" in comment
+    assert "`Nemo_CICD_Test`" in comment
 
 
 async def test_a_missed_delivery_is_made_up_for_at_the_end_of_the_run(world: World, github: SimulatedGitHub) -> None:
@@ -142,7 +144,7 @@ async def test_a_missed_delivery_is_made_up_for_at_the_end_of_the_run(world: Wor
 @pytest.mark.parametrize(
     ("artifact", "words"),
     [
-        (b"this is no zip file", "could not be"),
+        (b"this is no zip file", "**Not read:**"),
         ("expired", "expired"),
         ("missing", "log artifact"),
     ],
@@ -157,7 +159,6 @@ async def test_what_cannot_be_read_is_said_and_the_log_still_answers(
     url = world.url
     github.set_webhook_url(None)
     await github.finish_job(run, MODELS, "failure", log=remains.log, artifact=content)
-    delivery = github.deliveries[-1]
     for found in github.artifacts(run):
         found.expired = artifact == "expired"
         if artifact == "missing":
