@@ -9,6 +9,7 @@ from functools import cache
 from analyzers.analyze import analyze
 from analyzers.model import Diagnosis
 from analyzers.rules import RuleSet
+from analyzers.surroundings import JobRecipe
 from analyzers.verdict.commands import Fix, read_fixes, suggest_commands
 from bot.archives import Budget, open_bundle
 from config.rule_files import fix_document, rule_documents
@@ -32,16 +33,20 @@ def diagnose_path(
     job_log: str | None = None,
     job_name: str | None = None,
     watch: Callable[[int], None] | None = None,
+    recipe: JobRecipe | None = None,
 ) -> Diagnosis:
     """Diagnose one job from its artifact (folder, zip file or "-") and its log.
 
     Args:
         watch: is told now and then how many bytes have been read.
+        recipe: how CI runs the job, if a checkout told; the commands to type follow it.
     Raises:
         UnreadableError: a path cannot be read at all.
     """
     opened = open_bundle(path, job_log=job_log, job_name=job_name, budget=Budget(watch=watch))
     diagnosis = analyze(opened.bundle, packaged_rules())
+    if not diagnosis.passed:
+        diagnosis = replace(diagnosis, recipe=recipe)
     commands = diagnosis.commands or suggest_commands(diagnosis, packaged_fixes(), job_name=job_name)
     known = {skipped.name for skipped in diagnosis.read.skipped}
     trouble = tuple(skipped for skipped in opened.trouble() if skipped.name not in known)

@@ -76,17 +76,17 @@ def run(options: argparse.Namespace) -> int:
 def _diagnose(options: argparse.Namespace, progress: _Progress) -> Diagnosis:
     from bot.diagnose import diagnose_path  # noqa: PLC0415
 
-    def diagnose() -> Diagnosis:
-        return diagnose_path(options.path, job_log=options.job_log, job_name=options.job_name, watch=progress.update)
-
+    path, log, name = options.path, options.job_log, options.job_name
     if not options.repo and not options.changed_files:
-        return diagnose()
+        return diagnose_path(path, job_log=log, job_name=name, watch=progress.update)
     from bot.checkout import Checkout, read_changed, relate  # noqa: PLC0415
 
     # What is mistyped is said before an hour of logs is read.
     checkout = Checkout(Path(options.repo)) if options.repo else None
     changed = read_changed(Path(options.changed_files)) if options.changed_files else None
-    return relate(diagnose(), checkout, changed, job_name=options.job_name)
+    recipe = checkout.recipe(name) if checkout and name else None
+    diagnosis = diagnose_path(path, job_log=log, job_name=name, watch=progress.update, recipe=recipe)
+    return relate(diagnosis, checkout, changed, job_name=name)
 
 
 def _answer(diagnosis: Diagnosis, options: argparse.Namespace) -> int:

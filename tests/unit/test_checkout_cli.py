@@ -73,6 +73,17 @@ def test_the_recipe_is_one_line(capsys: pytest.CaptureFixture[str], repo: Path) 
     assert "change  " not in out
 
 
+def test_the_commands_follow_the_recipe(capsys: pytest.CaptureFixture[str], repo: Path) -> None:
+    recipe = repo / "tests/test_utils/recipes/h100/unit-tests.yaml"
+    recipe.write_text(RECIPE.replace("[dev]", "[lts]").replace("[latest]", "[legacy]").replace("gpus: 8", "gpus: 4"))
+    _, out, _ = analyze(capsys, "--repo", str(repo), "--format", "json")
+    commands = "\n".join(command["command"] for command in json.loads(out)["commands"])
+    assert "run_ci_test.sh --tag legacy --environment lts --platform h100" in commands
+    _, out, _ = analyze(capsys, "--format", "json")
+    commands = "\n".join(command["command"] for command in json.loads(out)["commands"])
+    assert "run_ci_test.sh --tag latest --environment dev --platform h100" in commands
+
+
 def test_without_them_nothing_is_claimed(capsys: pytest.CaptureFixture[str]) -> None:
     document = json.loads(analyze(capsys, "--format", "json")[1])
     assert (document["relation"], document["owners"], document["recipe"]) == (None, [], None)
