@@ -24,6 +24,7 @@ from analyzers.rules import RuleSet
 from analyzers.verdict.blame import Blame
 from analyzers.verdict.category import is_retryable
 from analyzers.verdict.choice import attempts_of, decisive_run
+from analyzers.verdict.dumps import decide_by_dumps, read_dumps
 from analyzers.verdict.fingerprint import fingerprint
 from analyzers.verdict.runs import Outcome, Run, exits_of, gather_runs
 from analyzers.verdict.summary import summarise
@@ -44,12 +45,14 @@ def analyze(bundle: Bundle, rules: RuleSet) -> Diagnosis:
     sizes = {reading.place.name: reading.size_bytes for reading in readings}
     if bundle.job_log is not None:
         sizes[JOB_LOG] = report.bytes
-    read = Read(len(sizes), sum(sizes.values()), bundle.skipped)
+    dumps, unreadable = read_dumps(sorted(bundle.sources, key=lambda source: source.name))
+    read = Read(len(sizes) + len(dumps), sum(sizes.values()), (*bundle.skipped, *unreadable))
     if report.passed:
         return _passed(attempts_of(runs), read)
     job_failed = report.ending in (Ending.FAILED, Ending.TIMED_OUT, Ending.CANCELLED, Ending.RUNNER_LOST)
     run = decisive_run(runs, newest=newest, job_failed=job_failed)
-    return _decide(report, run, runs, read, job_failed=job_failed)
+    blame = decide_by_dumps(run.blame if run is not None else None, dumps)
+    return _decide(report, blame, runs, read, job_failed=job_failed)
 
 
 def _read_logs(bundle: Bundle, rules: RuleSet) -> list[LogReading]:
@@ -65,10 +68,9 @@ def _read_logs(bundle: Bundle, rules: RuleSet) -> list[LogReading]:
     return readings
 
 
-def _decide(report: JobReport, run: Run | None, runs: Sequence[Run], read: Read, *, job_failed: bool) -> Diagnosis:
+def _decide(report: JobReport, blame: Blame | None, runs: Sequence[Run], read: Read, *, job_failed: bool) -> Diagnosis:
     """Weigh what the ranks say against what the runner says."""
     attempts = attempts_of(runs)
-    blame = run.blame if run is not None else None
     job = report.findings[0] if report.findings else None
     if blame is not None and _stands(blame, report, job):
         return _from_blame(blame, attempts, read)

@@ -184,7 +184,7 @@ class TracebackReader:
         if (
             not text.strip()
             or trace.message.count("\n") >= _MESSAGE_LINES
-            or text.startswith(("[", "INFO", "WARNING", "ERROR", "DEBUG", "wandb", "srun"))
+            or text.startswith(("[", "----", "INFO", "WARNING", "ERROR", "DEBUG", "wandb", "srun"))
         ):
             self._tail = None
             return False
