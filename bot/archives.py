@@ -206,7 +206,7 @@ def _path_pieces(path: Path, name: str, budget: Budget) -> Iterator[bytes]:
 
 def _open_zip(data: mmap.mmap | bytes, label: str, budget: Budget) -> tuple[tuple[Source, ...], tuple[Skipped, ...]]:
     try:
-        entries, skipped = read_directory(data, max_entries=budget.limits.entries)
+        entries, skipped = read_directory(data, label=label, max_entries=budget.limits.entries)
     except NotZipError as why:
         return (), (Skipped(label, str(why)),)
     sources = [Source(entry.name, partial(_member_pieces, data, entry, budget), entry.size) for entry in entries]

@@ -25,7 +25,8 @@ _ENTRY = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _LONGEST_COMMENT = 0xFFFF
 _IN_EXTRA, _IN_END64 = 0xFFFFFFFF, 0xFFFF
-_ENCRYPTED, _UTF8 = 0x1, 0x800
+_ENCRYPTED, _DESCRIBED_LATER, _UTF8 = 0x1, 0x8, 0x800
+_DESCRIPTOR = struct.Struct("<4s3L")
 
 
 class NotZipError(Exception):
@@ -44,24 +45,33 @@ class ZipEntry:
     offset: int
 
 
-def read_directory(data: mmap.mmap | bytes, *, max_entries: int) -> tuple[list[ZipEntry], list[Skipped]]:
+def read_directory(data: mmap.mmap | bytes, *, label: str, max_entries: int) -> tuple[list[ZipEntry], list[Skipped]]:
     """List the members that may be read, in the order of the directory, and the ones that may not, with the reason.
 
+    A file whose end is missing (a broken download) is read from its beginning, member by member, as far as it goes.
+
     Raises:
-        NotZipError: no end record, or it points outside of the file.
+        NotZipError: no end record, or it points outside of the file; and no member at its beginning either.
     """
-    count, size, start, shift = _find_directory(data)
     entries: list[ZipEntry] = []
     skipped: list[Skipped] = []
     seen: set[str] = set()
-    for number, (entry, doubt) in enumerate(_walk(data, start, min(start + size, len(data)), shift)):
+    try:
+        count, size, start, shift = _find_directory(data)
+        walk = _walk(data, start, min(start + size, len(data)), shift)
+    except NotZipError as why:
+        count, walk = 0, _walk_members(data)
+        if next(_walk_members(data), None) is None:
+            raise
+        skipped.append(Skipped(label, f"{why}; it was read from its beginning as far as it goes"))
+    for number, (entry, doubt) in enumerate(walk):
         if number >= max_entries:
-            skipped.append(Skipped("zip", f"only the first {max_entries} of {max(count, number + 1)} entries are read"))
+            skipped.append(Skipped(label, f"only the first {max_entries} of {max(count, number + 1)} entries are read"))
             break
         twice = "its name is there twice" if entry.name.casefold() in seen else ""
-        why = doubt or _why_bad_name(entry.name) or twice
-        if why:
-            skipped.append(Skipped(_printable(entry.name), why))
+        why_not = doubt or _why_bad_name(entry.name) or twice
+        if why_not:
+            skipped.append(Skipped(_printable(entry.name), why_not))
         elif not entry.name.endswith("/"):
             seen.add(entry.name.casefold())
             entries.append(entry)
@@ -120,6 +130,35 @@ def _walk(data: mmap.mmap | bytes, place: int, end: int, shift: int) -> Iterator
         entry = ZipEntry(_decode(raw_name, flags), method, packed, size, crc, offset + shift)
         yield entry, _why_unreadable(flags, method, fields[15] >> 16)
         place = name_end + fields[11] + fields[12]
+
+
+def _walk_members(data: mmap.mmap | bytes) -> Iterator[tuple[ZipEntry, str]]:
+    """Go from local header to local header, for a file that has lost its directory."""
+    place = 0
+    while place + _LOCAL.size <= len(data) and data[place : place + 4] == b"PK\3\4":
+        fields = _LOCAL.unpack(data[place : place + _LOCAL.size])
+        flags, method, crc, packed, size, name_size = *fields[2:4], *fields[6:10]
+        begin = place + _LOCAL.size + name_size + fields[10]
+        if begin > len(data):
+            return
+        if flags & _DESCRIBED_LATER:
+            crc, packed, size = _find_descriptor(data, begin)
+        name = _decode(data[place + _LOCAL.size : place + _LOCAL.size + name_size], flags)
+        yield ZipEntry(name, method, packed, size, crc, place), _why_unreadable(flags, method, 0)
+        place = begin + packed
+        if data[place : place + 4] == b"PK\7\x08":
+            place += _DESCRIPTOR.size
+
+
+def _find_descriptor(data: mmap.mmap | bytes, begin: int) -> tuple[int, int, int]:
+    """Find the record behind a member that was written as a stream: it repeats how long the member is."""
+    place = data.find(b"PK\7\x08", begin)
+    while 0 <= place <= len(data) - _DESCRIPTOR.size:
+        _, crc, packed, size = _DESCRIPTOR.unpack(data[place : place + _DESCRIPTOR.size])
+        if packed == place - begin:
+            return crc, packed, size
+        place = data.find(b"PK\7\x08", place + 1)
+    return 0, len(data) - begin, 0
 
 
 def _real_sizes(extra: bytes, *, size: int, packed: int, offset: int) -> tuple[int, int, int]:
