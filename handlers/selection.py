@@ -119,9 +119,13 @@ def _names(items: Iterable[Candidate]) -> tuple[str, ...]:
 
 
 def _nearest(pool: Sequence[Candidate], word: str) -> tuple[str, ...]:
-    by_short = {_short(item): item.name.bucket for item in pool} | {item.name.bucket: item.name.bucket for item in pool}
-    near = difflib.get_close_matches(word, list(by_short), n=10, cutoff=0.5)
-    return tuple(dict.fromkeys(by_short[name] for name in near))
+    """Compare with what a person would type and with whole names; the shorter of equals comes first."""
+    typed: dict[str, list[str]] = {}
+    for item in sorted(pool, key=lambda item: len(item.name.bucket)):
+        for name in (_short(item), item.name.bucket):
+            typed.setdefault(name, []).append(item.name.bucket)
+    near = difflib.get_close_matches(word, list(typed), n=10, cutoff=0.5)
+    return tuple(dict.fromkeys(bucket for name in near for bucket in typed[name]))[:10]
 
 
 def _short(item: Candidate) -> str:

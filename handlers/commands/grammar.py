@@ -175,7 +175,7 @@ def _wrong_number(target: Target, selectors: tuple[str, ...]) -> Unclear | None:
 def _bad_option(verb: str, option: str) -> Unclear:
     if option in PLANNED_OPTIONS:
         return Unclear(f"The option {option} is planned, but not available yet.")
-    near = difflib.get_close_matches(option, RERUN_OPTIONS, n=1)
+    near = difflib.get_close_matches(option, RERUN_OPTIONS if verb == "rerun" else RERUN_OPTIONS[:1], n=1)
     return Unclear(f"{verb} has no option {option[:40]}.", nearest=tuple(f"/mlm {verb} {name}" for name in near))
 
 

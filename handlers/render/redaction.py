@@ -34,7 +34,10 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("authorization", re.compile(r"(?P<keep>\b[Bb]earer )[A-Za-z0-9._~+/=-]{12,}")),
     ("url-password", re.compile(r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://)[^\s/@'\"<>]{1,1024}@")),
     ("netrc", re.compile(r"(?P<keep>\bmachine\s+\S+\s+login\s+\S+\s+password\s+)\S+")),
-    ("github-token", re.compile(r"\bgh[opsur]_[A-Za-z0-9_.\-]{16,}|\bgithub_pat_[A-Za-z0-9_]{16,}")),
+    (
+        "github-token",
+        re.compile(r"\bgh[opsur]_[A-Za-z0-9_.\-]{16,}|gh[opsur]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{16,}"),
+    ),
     ("gitlab-token", re.compile(r"\bgl(?:pat|ptt|rt|cbt|dt)-[A-Za-z0-9_\-.]{16,}")),
     ("aws-key", re.compile(r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b")),
     ("huggingface-token", re.compile(r"\b(?:hf|api_org)_[A-Za-z0-9]{20,}\b")),

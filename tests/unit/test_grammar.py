@@ -1,0 +1,127 @@
+"""The text of a comment to commands."""
+
+from __future__ import annotations
+
+import pytest
+
+from handlers.commands.grammar import VERBS as KNOWN
+from handlers.commands.grammar import Help, Plain, Rerun, Unclear, parse_line
+from handlers.commands.lines import MAX_COMMANDS, command_lines
+from handlers.commands.registry import VERBS
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        ("/mlm rerun unit models", ["rerun unit models"]),
+        ("/MLM help", ["help"]),
+        ("@mlm-bot ping", ["ping"]),
+        ("/mlm-bot ping", ["ping"]),
+        ("thanks!\n\n/mlm rerun failed\nand more text", ["rerun failed"]),
+        ("some text\n/mlm rerun failed", ["rerun failed"]),
+        ("/mlm rerun unit tests/unit_tests/models/**/*.py", ["rerun unit tests/unit_tests/models/**/*.py"]),
+        ("/mlm rerun\r\n/mlm status\r\n", ["rerun", "status"]),
+        ("/mlm\u00a0rerun \u201ca b\u201d \u2014 why", ['rerun "a b" -- why']),
+        ("/mlm rerun job `linting`", ["rerun job linting"]),
+        ("/mlm rerun job `a b - latest`", ['rerun job "a b - latest"']),
+        ("   /mlm help", ["help"]),
+    ],
+)
+def test_a_command_starts_its_line(body: str, lines: list[str]) -> None:
+    assert list(command_lines(body).texts) == lines
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "please /mlm rerun",
+        "> /mlm rerun all",
+        "- /mlm rerun all",
+        "1. /mlm rerun all",
+        "# /mlm rerun all",
+        "    /mlm rerun all",
+        "text\n    /mlm rerun all",
+        "```\n/mlm rerun all\n```",
+        "~~~\n/mlm rerun all",
+        "`/mlm rerun all`",
+        "`a\n/mlm rerun all\nb`",
+        "<!--\n/mlm rerun all\n-->",
+        "text <!-- x\n/mlm rerun all\n-->",
+        "<details>\n/mlm rerun all\n</details>",
+        "[x\n/mlm rerun all\n](http://a)",
+        "[/mlm rerun all](http://a)",
+        "![x\n/mlm rerun all\n](http://a)",
+        "&#47;mlm rerun all",
+        "/mlmx rerun",
+        "/mlm/rerun",
+        "mlm rerun",
+        "",
+    ],
+)
+def test_anything_else_is_no_command(body: str) -> None:
+    assert command_lines(body).texts == ()
+
+
+def test_at_most_five_commands() -> None:
+    found = command_lines("/mlm ping\n" * 8)
+    assert (len(found.texts), found.dropped) == (MAX_COMMANDS, 3)
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ("", Help()),
+        ("?", Help()),
+        ("help rerun", Help("rerun")),
+        ("help retest", Help("rerun")),
+        ("rerun", Rerun()),
+        ("retry", Rerun()),
+        ("Rerun failed, please!", Rerun()),
+        ("rerun all", Rerun("all")),
+        ("rerun unit", Rerun("unit")),
+        ("rerun unit all", Rerun("unit")),
+        ("rerun unit models", Rerun("unit", ("models",))),
+        ("rerun unit models, moe", Rerun("unit", ("models", "moe"))),
+        ("rerun unit models.", Rerun("unit", ("models",))),
+        ("rerun functional gpt/gpt3_mla", Rerun("functional", ("gpt/gpt3_mla",))),
+        ("rerun gpt3_mla", Rerun("any", ("gpt3_mla",))),
+        ("rerun job 'a b - latest'", Rerun("job", ("a b - latest",))),
+        ("rerun job 12345", Rerun("job", ("12345",))),
+        ("rerun lint --dry-run", Rerun("lint", dry_run=True)),
+        ("rerun unit moe --gb200 --force", Rerun("unit", ("moe",), force=True, gb200=True)),
+        ("rerun unit models -- it hung again", Rerun("unit", ("models",))),
+        ("stop", Plain("cancel")),
+        ("explain", Plain("analyze")),
+        ("ping", Plain("ping")),
+    ],
+)
+def test_commands_are_read(line: str, command: object) -> None:
+    assert parse_line(line) == command
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "nearest"),
+    [
+        ("rerunn unit models", "no command rerunn", "/mlm rerun unit models"),
+        ("statsu", "no command statsu", "/mlm status"),
+        ("xyzzy", "no command xyzzy", "/mlm help"),
+        ("run tests", "not available yet", "/mlm help"),
+        ("rerun all models", "takes no further words", "/mlm rerun all"),
+        ("rerun job", "Which job", '/mlm rerun job "<exact name>"'),
+        ("rerun --dryrun", "no option --dryrun", "/mlm rerun --dry-run"),
+        ("rerun --now", "not available yet", ""),
+        ("rerun --gb200 --h100", "exclude", ""),
+        ("rerun 'x", "not closed", ""),
+        ("rerun " + "x" * 400, "at most 300", ""),
+        ("ping --force", "no option", ""),
+    ],
+)
+def test_mistakes_are_answered_not_guessed(line: str, words: str, nearest: str) -> None:
+    found = parse_line(line)
+    assert isinstance(found, Unclear)
+    assert words in found.why
+    assert nearest in (found.nearest or ("",))
+
+
+def test_grammar_and_registry_know_the_same_verbs() -> None:
+    assert set(KNOWN) == set(VERBS)
