@@ -1,8 +1,8 @@
-"""Makes Flight Recorder dumps of hangs: runs a made-up job until nobody gets any further, and writes what each rank recorded.
+"""Makes Flight Recorder dumps of hangs: runs a made-up job until it stands still, and writes what each rank recorded.
 
-A job is one program per rank. A rank issues its operations in order, some steps ahead of what its device has finished; a
-device runs them in order, and an operation finishes once every rank that takes part has come to it. Faults stop a rank's
-process, break or freeze its device, or kill it before it can write a dump.
+A job is one program per rank. A rank issues its operations in order, some steps ahead of what its device has finished;
+a device runs them in order, and an operation finishes once every rank that takes part has come to it. Faults stop a
+rank's process, break or freeze its device, or kill it before it can write a dump.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Faults:
     """By rank, the operation (counted from 0) at which it happens.
 
     stopped: the process never issues it (a held GIL, an endless loop).
-    broken: the device dies; what it finished from here on is never seen, what peers need of it until `broken + 2` is done.
+    broken: the device dies. What it finished from here on is never seen; peers still get its part in two operations.
     frozen: the device never begins it; the process goes on.
     killed: as stopped, and there is no dump.
     """
@@ -52,6 +52,9 @@ class Faults:
     killed: Mapping[int, int] = field(default_factory=dict)
 
 
+NO_FAULTS = Faults()
+
+
 @dataclass(frozen=True)
 class Job:
     groups: Mapping[str, tuple[int, ...]]
@@ -59,7 +62,7 @@ class Job:
     ahead: int = 6  # operations that a process issues before its device has finished the first
 
 
-def run(job: Job, faults: Faults = Faults(), *, only_open: bool = True, ring: int = 2000) -> dict[int, Document]:  # noqa: B008
+def run(job: Job, faults: Faults = NO_FAULTS, *, only_open: bool = True, ring: int = 2000) -> dict[int, Document]:
     """Run until nobody gets any further; return the dumps of the ranks that wrote one."""
     issued = dict.fromkeys(job.programs, 0)
     finished = dict.fromkeys(job.programs, 0)
@@ -73,11 +76,17 @@ def run(job: Job, faults: Faults = Faults(), *, only_open: bool = True, ring: in
             issued[rank] = max(issued[rank], limit)
         for rank in job.programs:
             _finish_one(job, rank, issued, finished, faults)
-    return {
-        rank: _document(job, rank, issued[rank], _seen(rank, finished, faults), only_open=only_open, ring=ring)
-        for rank in job.programs
-        if rank not in faults.killed
+    came_to = {
+        rank: (issued[rank], _seen(rank, finished, faults)) for rank in job.programs if rank not in faults.killed
     }
+    return written(job, came_to, only_open=only_open, ring=ring)
+
+
+def written(
+    job: Job, came_to: Mapping[int, tuple[int, int]], *, only_open: bool = True, ring: int = 2000
+) -> dict[int, Document]:
+    """Return the dumps of ranks that have issued and finished so many operations."""
+    return {rank: _document(job, rank, at, only_open=only_open, ring=ring) for rank, at in came_to.items()}
 
 
 def _finish_one(job: Job, rank: int, issued: dict[int, int], finished: dict[int, int], faults: Faults) -> None:
@@ -102,6 +111,8 @@ def _finish_one(job: Job, rank: int, issued: dict[int, int], finished: dict[int,
 def _fits(op: Op, theirs: Op, rank: int, members: tuple[int, ...]) -> bool:
     if op.peer is not None:
         return theirs.peer is not None and members[theirs.peer] == rank and theirs.name != op.name
+    if op.name == theirs.name == "all_to_all":
+        return True  # it splits unevenly
     return (op.name, op.size, op.dtype, op.output) == (theirs.name, theirs.size, theirs.dtype, theirs.output)
 
 
@@ -109,7 +120,8 @@ def _seen(rank: int, finished: Mapping[int, int], faults: Faults) -> int:
     return min(finished[rank], faults.broken.get(rank, finished[rank]))
 
 
-def _document(job: Job, rank: int, issued: int, finished: int, *, only_open: bool, ring: int) -> Document:
+def _document(job: Job, rank: int, came_to: tuple[int, int], *, only_open: bool, ring: int) -> Document:
+    issued, finished = came_to
     mine = [name for name, members in job.groups.items() if rank in members]
     numbers = {name: number for number, name in enumerate(mine)}
     counts = {name: [0, 0] for name in mine}  # collectives, sends and receives
@@ -122,7 +134,8 @@ def _document(job: Job, rank: int, issued: int, finished: int, *, only_open: boo
         if place < finished:
             status[op.group][1] = number
         state = "completed" if place < finished else "scheduled"
-        entries.append(_entry(op, place, numbers[op.group], counts[op.group], job.groups[op.group].index(rank), state))
+        own = job.groups[op.group].index(rank)
+        entries.append({**_entry(op, counts[op.group], own, state), "record_id": place, "pg_id": numbers[op.group]})
     if only_open:
         entries = [entry for entry in entries if entry["state"] != "completed"]
     return {
@@ -143,17 +156,15 @@ def _document(job: Job, rank: int, issued: int, finished: int, *, only_open: boo
     }
 
 
-def _entry(op: Op, place: int, pg_id: int, counts: Sequence[int], own: int, state: str) -> Document:
+def _entry(op: Op, counts: Sequence[int], own: int, state: str) -> Document:
     arrow = {"send": f" {own}->{op.peer}", "recv": f" {own}<-{op.peer}"}.get(op.name, "")
     return {
-        "record_id": place,
-        "pg_id": pg_id,
         "process_group": (op.group, f"GROUP_{op.group}"),
         "collective_seq_id": counts[0],
         "p2p_seq_id": counts[1],
         "op_id": sum(counts),
         "profiling_name": f"nccl:{op.name}{arrow}",
-        "time_created_ns": 1_700_000_000_000_000_000 + place,
+        "time_created_ns": 1_700_000_000_000_000_000 + sum(counts),
         "input_sizes": [list(op.size)],
         "input_dtypes": [op.dtype],
         "output_sizes": [list(op.output if op.output is not None else op.size)],

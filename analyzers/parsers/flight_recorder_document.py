@@ -17,7 +17,7 @@ from analyzers.parsers.flight_recorder_bytes import MalformedError
 from analyzers.parsers.flight_recorder_model import Dump, Entry, Frame, Group, Progress, Sizes
 
 #: Shared lists make a small pickle unfold into a huge one, so what is copied out is counted.
-MAX_ENTRIES, MAX_PARTS = 200_000, 8_000_000
+MAX_ENTRIES, MAX_PARTS, MAX_MEMBERS = 200_000, 8_000_000, 4_000_000
 MAX_FRAMES = 64
 
 Count = Annotated[int, Field(ge=-1, le=2**62)]
@@ -106,10 +106,10 @@ class _Entry(_Part):
 
 
 class Document(_Part):
-    """A whole dump; the entries are checked one by one, so that their sum can be limited."""
+    """A whole dump; groups and entries are checked one by one, so that their sums can be limited."""
 
     version: Text
-    pg_config: dict[Text, _Group] = {}
+    pg_config: dict[Text, object] = {}
     pg_status: dict[Count, _Status] = {}
     entries: list[object] = Field(default=[], max_length=MAX_ENTRIES)
     rank: Count | None = None
@@ -121,7 +121,7 @@ class Document(_Part):
             MalformedError: the rank cannot be told, or the entries unfold into too much.
             ValidationError: an entry is not one.
         """
-        groups = {key: Group(group.name or key, group.desc, group.ranks) for key, group in self.pg_config.items()}
+        groups = self._groups()
         known = rank if rank is not None else self.rank
         known = known if known is not None else _common_member(groups)
         if known is None:
@@ -131,6 +131,16 @@ class Document(_Part):
             for pg_id, counts in self.pg_status.items()
         }
         return Dump(name, known, self.version, groups, status, self._entries())
+
+    def _groups(self) -> dict[str, Group]:
+        found, members = {}, 0
+        for key, value in self.pg_config.items():
+            group = _Group.model_validate(value)
+            members += len(group.ranks)
+            if members > MAX_MEMBERS:
+                raise MalformedError("lists more members of groups than any dump has")
+            found[key] = Group(group.name or key, group.desc, group.ranks)
+        return found
 
     def _entries(self) -> tuple[Entry, ...]:
         found, parts = [], 0

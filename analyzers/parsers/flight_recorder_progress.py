@@ -80,6 +80,7 @@ class Board:
     standings: Mapping[GroupKey, Mapping[int, Standing]]
     transfers: Mapping[int, tuple[Transfer, ...]]
     first_open: Mapping[int, int]  # per rank, the record number of its first unfinished operation
+    open_ends: frozenset[tuple[int, GroupKey, int, bool]]  # rank, group, number, whether it sends: all transfers
 
 
 def lay_out(dumps: Sequence[Dump]) -> Board:
@@ -100,7 +101,10 @@ def lay_out(dumps: Sequence[Dump]) -> Board:
     transfers = {rank: tuple(_transfers(each)) for rank, each in calls.items()}
     opened = {rank: [call.record for call in each if not call.done] for rank, each in calls.items()}
     first_open = {rank: min(records) for rank, records in opened.items() if records}
-    return Board(frozenset(calls), groups, standings, transfers, first_open)
+    ends = frozenset(
+        (each.rank, key_of(each.group), each.seq, each.sends) for some in transfers.values() for each in some
+    )
+    return Board(frozenset(calls), groups, standings, transfers, first_open, ends)
 
 
 def key_of(group: Group) -> GroupKey:
@@ -237,9 +241,10 @@ def _names_of_status(dump: Dump, numbers: Mapping[str, set[int]]) -> dict[int, s
 def has_been_met(board: Board, transfer: Transfer) -> bool | None:
     """Tell whether the other end of a transfer was issued, by counting; None where the numbers do not compare.
 
-    Between two ranks every send is a receive, so both count alike.
+    Between two ranks every send is a receive, so both count alike, unless they issue in another order.
     """
-    if len(transfer.group.ranks) != 2:
+    key = key_of(transfer.group)
+    if len(transfer.group.ranks) != 2 or (transfer.peer, key, transfer.seq, transfer.sends) in board.open_ends:
         return None
-    theirs = board.standings[key_of(transfer.group)].get(transfer.peer)
+    theirs = board.standings[key].get(transfer.peer)
     return None if theirs is None or theirs.transfers is None else theirs.transfers >= transfer.seq

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from analyzers.model import Confidence
-from analyzers.parsers.flight_recorder_model import Culprit, Reason, Sizes
-from analyzers.parsers.flight_recorder_progress import Board, Call, GroupKey, Standing, Transfer, has_been_met
+from analyzers.parsers.flight_recorder_model import Culprit, Group, Reason, Sizes
+from analyzers.parsers.flight_recorder_progress import Board, Call, GroupKey, Standing, Transfer, has_been_met, key_of
 from analyzers.parsers.flight_recorder_waits import Wait, heads
 
 #: No rank finishes one of these before all have entered it. A root may finish its broadcast alone, and an uneven
@@ -49,13 +50,10 @@ def _alone_and_open(board: Board) -> Iterable[Call]:
 
 
 def _is_finished_by_peer(board: Board, transfer: Transfer) -> bool:
-    """A receive that is finished had its send; a small send may finish alone, while the receiver is held up elsewhere."""
-    is_open = any(
-        (other.peer, other.group, other.seq) == (transfer.rank, transfer.group, transfer.seq)
-        for other in board.transfers.get(transfer.peer, ())
-    )
+    """A finished receive had its send; a small send may finish alone, while the receiver is held up elsewhere."""
     shows = transfer.sends or board.first_open[transfer.rank] == transfer.entry.record
-    return has_been_met(board, transfer) is True and not is_open and shows
+    other_end = transfer.peer, key_of(transfer.group), transfer.seq, not transfer.sends
+    return shows and other_end not in board.open_ends and has_been_met(board, transfer) is True
 
 
 def _stalled_transfer(transfer: Transfer) -> Culprit:
@@ -106,41 +104,45 @@ def _stalled(board: Board, key: GroupKey, rank: int, confidence: Confidence) -> 
     return _accuse(call, Reason.STALLED, f"finished on {ranks_in_words(finished)}", confidence)
 
 
-def find_stopped(board: Board, waits: Iterable[Wait]) -> tuple[Culprit, ...]:
+def find_stopped(board: Board, waits: Sequence[Wait]) -> tuple[Culprit, ...]:
     """Accuse ranks that wait like their peers for one operation but issued less after it than all of those.
 
     Ranks that run one program and wait for one thing run ahead to the same point; who did not had a reason of its own.
     """
-    of_rank: dict[int, list[Wait]] = {}
-    for wait in waits:
-        of_rank.setdefault(wait.rank, []).append(wait)
+    stands = {
+        wait.rank: wait for wait in waits if not wait.is_transfer and wait.record == board.first_open.get(wait.rank)
+    }
     found: dict[int, Culprit] = {}
     for standings in board.standings.values():
-        for head in set(heads(standings).values()):
-            waiting = {rank: standing for rank, standing in standings.items() if standing.head == head}
-            for rank in _short_of_the_usual(waiting):
-                if _blocked_only_like(rank, waiting, of_rank) and head in waiting[rank].calls:
-                    usual = max(standing.progress.enqueued or 0 for standing in waiting.values())
-                    call = waiting[rank].calls[head]
-                    expected = f"peers went on to #{usual}"
-                    found.setdefault(rank, _accuse(call, Reason.STOPPED, expected, Confidence.MEDIUM))
+        alike: dict[tuple[Group, int], dict[int, int]] = {}
+        for rank, standing in standings.items():
+            # Without an open collective the counter may be one of sends, which differ by rank.
+            ran_ahead = any(other.head is not None for other in standings.values())
+            if rank in stands and ran_ahead and standing.progress.enqueued is not None:
+                place = stands[rank].group, stands[rank].seq
+                alike.setdefault(place, {})[rank] = standing.progress.enqueued
+        for issued in alike.values():
+            for rank in _short_of_the_usual(issued):
+                if _blocked_only_like(rank, issued, waits):
+                    expected = f"its peers went on, to #{max(issued.values())} where it issued #{issued[rank]}"
+                    accused = _of_wait(stands[rank], Reason.STOPPED, Confidence.MEDIUM)
+                    found.setdefault(rank, replace(accused, expected=expected))
     return tuple(found[rank] for rank in sorted(found))
 
 
-def _short_of_the_usual(waiting: Mapping[int, Standing]) -> list[int]:
-    issued = {rank: standing.progress.enqueued or 0 for rank, standing in waiting.items()}
-    counted = Counter(issued.values()).most_common(1)
-    if len(issued) < 3 or counted[0][1] * 3 < len(issued) * 2:
-        return []
-    usual = counted[0][0]
+def _short_of_the_usual(issued: Mapping[int, int]) -> list[int]:
+    ((usual, count),) = Counter(issued.values()).most_common(1)
     # Somebody ahead of the usual shows that the ranks do not all run one program.
-    return [rank for rank, number in issued.items() if number < usual] if usual == max(issued.values()) else []
+    if len(issued) < 3 or count * 3 < len(issued) * 2 or usual != max(issued.values()):
+        return []
+    return [rank for rank, number in issued.items() if number < usual]
 
 
-def _blocked_only_like(rank: int, waiting: Mapping[int, Standing], of_rank: Mapping[int, Sequence[Wait]]) -> bool:
-    mine = {(wait.group, wait.seq) for wait in of_rank.get(rank, ()) if wait.awaited}
-    theirs = {(wait.group, wait.seq) for peer in waiting if peer != rank for wait in of_rank.get(peer, ())}
-    return mine <= theirs and not any(wait.is_transfer and wait.awaited for wait in of_rank.get(rank, ()))
+def _blocked_only_like(rank: int, peers: Iterable[int], waits: Iterable[Wait]) -> bool:
+    others = set(peers) - {rank}
+    mine = {(wait.group, wait.seq) for wait in waits if wait.rank == rank and wait.awaited and not wait.is_transfer}
+    theirs = {(wait.group, wait.seq) for wait in waits if wait.rank in others}
+    return mine <= theirs and not any(wait.is_transfer and wait.awaited for wait in waits if wait.rank == rank)
 
 
 def find_together(board: Board, waits: Sequence[Wait]) -> tuple[Culprit, ...]:
@@ -148,9 +150,13 @@ def find_together(board: Board, waits: Sequence[Wait]) -> tuple[Culprit, ...]:
     roots = [
         wait
         for wait in waits
-        if not wait.awaited and wait.arrived and wait.record is not None and board.first_open[wait.rank] == wait.record
+        if not wait.awaited
+        and wait.arrived
+        and wait.record is not None
+        and board.first_open.get(wait.rank) == wait.record
     ]
-    complete = [wait for wait in roots if all(_is_root(peer, wait, roots) for peer in wait.arrived)]
+    standing = {_end(wait, wait.rank, wait.arrived) for wait in roots}
+    complete = [wait for wait in roots if all(_end(wait, peer, {wait.rank}) in standing for peer in wait.arrived)]
     in_doubt = sorted({wait.rank for wait in complete})
     late = [wait for wait in complete if _is_late(board, wait)]
     if late and len({wait.rank for wait in late}) < len(in_doubt):
@@ -162,14 +168,9 @@ def find_together(board: Board, waits: Sequence[Wait]) -> tuple[Culprit, ...]:
     return tuple(_of_wait(wait, Reason.TOGETHER, Confidence.LOW) for wait in _one_each(complete))
 
 
-def _is_root(peer: int, wait: Wait, roots: Iterable[Wait]) -> bool:
-    return any(
-        other.rank == peer
-        and other.group == wait.group
-        and wait.rank in other.arrived
-        and (wait.is_transfer or other.seq == wait.seq)
-        for other in roots
-    )
+def _end(wait: Wait, rank: int, peers: Iterable[int]) -> tuple[object, ...]:
+    """Name the part of `rank` in an operation; of a transfer, whose numbers differ by rank, by its peer."""
+    return rank, wait.group, frozenset(peers) if wait.is_transfer else wait.seq
 
 
 def _is_late(board: Board, wait: Wait) -> bool:

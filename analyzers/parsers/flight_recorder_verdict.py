@@ -54,7 +54,7 @@ def diagnose_dumps(dumps: Sequence[Dump], *, world_size: int | None = None) -> H
         waiting,
         absent,
         confidence,
-        in_words(culprits, doubtful, waiting),
+        in_words(culprits, doubtful, waiting, absent),
         *((first.group, first.seq, first.operation, first.sizes) if first else ()),
     )
 
@@ -68,9 +68,11 @@ def _newest_of_each_rank(dumps: Iterable[Dump]) -> list[Dump]:
 
 
 def _tells_apart(accused: Sequence[Culprit], board: Board) -> bool:
-    """Accusing every rank of the job, or most ranks for having no dump, says nothing."""
+    """Accusing most ranks for arriving or for having no dump says nothing; that they did different things does."""
     members = {rank for group in board.groups.values() for rank in group.ranks}
-    return len({each.rank for each in accused}) * 2 <= max(len(members), 2)
+    shown = any(each.reason not in (Reason.TOGETHER, Reason.ABSENT, Reason.ORDER) for each in accused)
+    pair = len(accused) == 2 and accused[0].reason is Reason.ORDER
+    return shown or pair or 2 * len({each.rank for each in accused}) <= len(members)
 
 
 def _accuse(board: Board, waits: Sequence[Wait]) -> list[Culprit]:
@@ -113,26 +115,37 @@ def _at_the_end(members: frozenset[int], board: Board, waits: Sequence[Wait]) ->
     awaiting = [wait for wait in waits if rank in wait.awaited]
     if not awaiting or rank in board.first_open:
         return []
-    return [_behind(rank, awaiting, Reason.BEHIND, Confidence.HIGH)]
+    return [_behind(rank, board, awaiting, Reason.BEHIND, Confidence.HIGH)]
 
 
 def _absent(rank: int, board: Board, waits: Sequence[Wait]) -> list[Culprit]:
     """Accuse a rank without a dump by waits that nothing earlier held up."""
-    awaiting = [
-        wait for wait in waits if rank in wait.awaited and _stands_in(wait, board)
-    ]
+    awaiting = [wait for wait in waits if rank in wait.awaited and _stands_in(wait, board)]
     if not awaiting:
         return []
     group = max((wait.group for wait in awaiting), key=lambda group: len(group.ranks))
     few = 2 * len(set(group.ranks) - board.ranks) <= len(group.ranks)
-    return [_behind(rank, awaiting, Reason.ABSENT, Confidence.HIGH if few else Confidence.LOW)]
+    return [_behind(rank, board, awaiting, Reason.ABSENT, Confidence.HIGH if few else Confidence.LOW)]
 
 
 def _in_a_ring(members: frozenset[int], board: Board, waits: Sequence[Wait]) -> list[Culprit]:
-    """Accuse within ranks that wait for each other. What a rank stands at first counts before what it issued behind that.
+    """Accuse within ranks that wait for each other.
 
-    Whom most of the others wait for is the odd one out. Else sends are looked through, as they block nobody by themselves.
+    Sends and receives are issued ahead and block no process by themselves: who has only those open, while peers miss it
+    in a collective, has stopped. Else what a rank stands at first counts, not what it issued behind that.
     """
+    stand = {wait.rank for wait in waits if not wait.is_transfer}
+    missed = {
+        rank: [wait for wait in waits if rank in wait.missing and not wait.is_transfer] for rank in members - stand
+    }
+    silent = [rank for rank in sorted(missed) if missed[rank]]
+    if silent and 2 * len(silent) <= len(members):
+        return [_behind(rank, board, missed[rank], Reason.BEHIND, Confidence.MEDIUM) for rank in silent]
+    return _odd_one_out(members, board, waits)
+
+
+def _odd_one_out(members: frozenset[int], board: Board, waits: Sequence[Wait]) -> list[Culprit]:
+    """Accuse whom most of a ring wait for first, else who stands in a send, else all of the ring."""
     first = {wait.rank: wait for wait in waits if wait.rank in members and _stands_in(wait, board)}
     leading = edges_of(first.values())
     for rank, targets in edges_of_the_blocked(board, first.values(), ()).items():
@@ -142,13 +155,13 @@ def _in_a_ring(members: frozenset[int], board: Board, waits: Sequence[Wait]) -> 
         return []  # ends where all have arrived
     votes = Counter(target for targets in inner.values() for target in targets)
     (odd, most), (_, next_most) = votes.most_common(2)
-    if most > next_most and 2 * most > len(members):
+    if odd in first and most > next_most and 2 * most > len(members):
         return [_of_wait(first[odd], Reason.ELSEWHERE, Confidence.MEDIUM)]
-    idle = [rank for rank in sorted(members) if first[rank].sends]
-    if 2 * len(idle) <= len(members):
+    idle = [rank for rank in sorted(first) if first[rank].sends]
+    if idle and 2 * len(idle) <= len(members):
         return [_of_wait(first[rank], Reason.ELSEWHERE, Confidence.MEDIUM) for rank in idle]
     ring = {rank for some in sinks(inner) for rank in some}
-    return [_of_wait(first[rank], Reason.ORDER, Confidence.LOW) for rank in sorted(ring)]
+    return [_of_wait(first[rank], Reason.ORDER, Confidence.LOW) for rank in sorted(ring & set(first))]
 
 
 def _stands_in(wait: Wait, board: Board) -> bool:
@@ -161,12 +174,20 @@ def _of_wait(wait: Wait, reason: Reason, confidence: Confidence) -> Culprit:
     )
 
 
-def _behind(rank: int, awaiting: Sequence[Wait], reason: Reason, confidence: Confidence) -> Culprit:
-    """Accuse by the operation that most ranks wait in; among equals the first."""
+def _behind(rank: int, board: Board, awaiting: Sequence[Wait], reason: Reason, confidence: Confidence) -> Culprit:
+    """Accuse by the operation that shows it best: nobody else is excused for it, and most ranks stand in it first."""
     places: dict[tuple[str, int], list[Wait]] = {}
     for wait in awaiting:
         places.setdefault((wait.group.name, wait.seq), []).append(wait)
-    most = max(places.values(), key=lambda each: (len(each), not each[0].is_transfer, -each[0].seq))
+    most = max(
+        places.values(),
+        key=lambda each: (
+            not each[0].missing.intersection(board.first_open),
+            sum(_stands_in(wait, board) for wait in each),
+            len(each),
+            -each[0].seq,
+        ),
+    )
     first = min(most, key=lambda wait: wait.rank)
     sure = all(wait.sure for wait in most) or confidence is not Confidence.HIGH
     return Culprit(

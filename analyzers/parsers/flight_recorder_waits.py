@@ -17,6 +17,7 @@ from analyzers.parsers.flight_recorder_progress import (
 )
 
 Edges = dict[int, set[int]]
+End = tuple[int, int, bool, GroupKey]  # rank, peer, whether it sends, group
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,11 @@ def find_waits(board: Board) -> tuple[Wait, ...]:
         for rank, standing in standings.items():
             if standing.head is not None:
                 found.append(_collective(board, key, rank, standing.head))
+    ends = Counter(
+        (each.rank, each.peer, each.sends, key_of(each.group)) for some in board.transfers.values() for each in some
+    )
     for transfers in board.transfers.values():
-        found += _transfers(board, transfers)
+        found += _transfers(board, transfers, ends)
     return tuple(found)
 
 
@@ -80,39 +84,40 @@ def _collective(board: Board, key: GroupKey, rank: int, seq: int) -> Wait:
     )
 
 
-def _transfers(board: Board, transfers: Iterable[Transfer]) -> Iterable[Wait]:
-    """A send meets the receive of the same place in line: more open sends than receives mean missing receives."""
-    seen: Counter[tuple[int, bool, GroupKey]] = Counter()
-    waiting: dict[tuple[int, bool, GroupKey], tuple[Transfer, bool]] = {}
+def _transfers(board: Board, transfers: Iterable[Transfer], ends: Mapping[End, int]) -> Iterable[Wait]:
+    """A send meets the receive of the same place in line: more open sends than receives mean missing receives.
+
+    Of each line two are told: the first, which its stream stands at, and the first whose other end is missing.
+    """
+    seen: Counter[End] = Counter()
+    told: set[tuple[End, bool]] = set()
     for transfer in transfers:
-        line = transfer.peer, transfer.sends, key_of(transfer.group)
+        line = transfer.rank, transfer.peer, transfer.sends, key_of(transfer.group)
         seen[line] += 1
-        theirs = sum(
-            1
-            for other in board.transfers.get(transfer.peer, ())
-            if (other.peer, not other.sends, key_of(other.group)) == (transfer.rank, transfer.sends, line[2])
-        )
         met = has_been_met(board, transfer)
-        unmet = seen[line] > theirs if met is None else not met
-        if line not in waiting or (unmet and not waiting[line][1]):
-            waiting[line] = transfer, unmet
-    for transfer, unmet in waiting.values():
-        peer = frozenset({transfer.peer})
-        has_dump = transfer.peer in board.ranks
-        yield Wait(
-            transfer.rank,
-            transfer.group,
-            transfer.seq,
-            transfer.entry.operation,
-            transfer.entry.input_sizes or transfer.entry.output_sizes,
-            missing=peer if unmet and has_dump else frozenset(),
-            absent=frozenset() if has_dump else peer,
-            arrived=peer if has_dump and not unmet else frozenset(),
-            is_transfer=True,
-            sends=transfer.sends,
-            record=transfer.entry.record,
-            frames=transfer.entry.frames,
-        )
+        unmet = seen[line] > ends[line[1], line[0], not line[2], line[3]] if met is None else not met
+        if not told & {(line, True), (line, unmet)}:
+            told.add((line, unmet))
+            yield _transfer(board, transfer, unmet=unmet)
+
+
+def _transfer(board: Board, transfer: Transfer, *, unmet: bool) -> Wait:
+    peer = frozenset({transfer.peer})
+    has_dump = transfer.peer in board.ranks
+    return Wait(
+        transfer.rank,
+        transfer.group,
+        transfer.seq,
+        transfer.entry.operation,
+        transfer.entry.input_sizes or transfer.entry.output_sizes,
+        missing=peer if unmet and has_dump else frozenset(),
+        absent=frozenset() if has_dump else peer,
+        arrived=peer if has_dump and not unmet else frozenset(),
+        is_transfer=True,
+        sends=transfer.sends,
+        record=transfer.entry.record,
+        frames=transfer.entry.frames,
+    )
 
 
 def edges_of(waits: Iterable[Wait]) -> Edges:
@@ -146,7 +151,9 @@ def edges_of_the_blocked(board: Board, waits: Iterable[Wait], accused: Iterable[
     """
     edges: Edges = {}
     blamed = frozenset(accused)
-    at = {_place(wait.rank, wait, at_the_other_end=False): wait.record for wait in find_waits(board)}
+    at: dict[tuple[object, ...], int | None] = {}
+    for wait in find_waits(board):
+        at.setdefault(_place(wait.rank, wait, at_the_other_end=False), wait.record)
     for wait in waits:
         for peer in () if wait.awaited else wait.arrived:
             record = at.get(_place(peer, wait, at_the_other_end=True))
@@ -156,7 +163,7 @@ def edges_of_the_blocked(board: Board, waits: Iterable[Wait], accused: Iterable[
 
 
 def _place(rank: int, wait: Wait, *, at_the_other_end: bool) -> tuple[object, ...]:
-    """Where `rank` stands in the operation of `wait`: a collective by its number, a transfer by its direction and ends."""
+    """Where `rank` stands in the operation of `wait`: a collective by number, a transfer by direction and ends."""
     if not wait.is_transfer:
         return rank, key_of(wait.group), wait.seq
     ends = (wait.rank, *(wait.missing | wait.absent | wait.arrived))

@@ -17,13 +17,15 @@ _PHRASES = {
     Reason.INPUT_SIZE: "brought another input size to {operation} than its peers ({expected})",
     Reason.OUTPUT_SIZE: "brought another output size to {operation} than its peers ({expected})",
     Reason.DTYPE: "brought another type to {operation} than its peers ({expected})",
-    Reason.ELSEWHERE: "stands in {operation}, while its peers wait for it elsewhere",
-    Reason.ORDER: "waits in a ring of ranks that wait for each other, in {operation}",
+    Reason.ELSEWHERE: "stood in {operation} while its peers waited for it elsewhere",
+    Reason.ORDER: "got into a ring of ranks that wait for each other, at {operation}",
     Reason.TOGETHER: "entered {operation} like its peers, and nobody finished it",
 }
 
 
-def in_words(culprits: Sequence[Culprit], suspects: Sequence[Culprit], waiting: Sequence[int]) -> str:
+def in_words(
+    culprits: Sequence[Culprit], suspects: Sequence[Culprit], waiting: Sequence[int], absent: Sequence[int] = ()
+) -> str:
     """Say who hung the job, how it shows, and who waits."""
     if not culprits and not suspects:
         wait = f"{ranks_in_words(waiting).capitalize()} wait" if waiting else "No rank waits"
@@ -33,6 +35,8 @@ def in_words(culprits: Sequence[Culprit], suspects: Sequence[Culprit], waiting: 
         said += f". Less certain: {'; '.join(_clauses(suspects))}"
     if waiting:
         said += f". {ranks_in_words(waiting).capitalize()} {'waits' if len(waiting) == 1 else 'wait'} because of that"
+    if silent := set(absent) - {each.rank for each in (*culprits, *suspects)}:
+        said += f". {ranks_in_words(silent).capitalize()} left no dump"
     return said[0].upper() + said[1:] + "."
 
 
