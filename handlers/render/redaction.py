@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from analyzers.model import Command, Diagnosis, Error, Evidence, Read, Skipped
+from analyzers.surroundings import Relation
 
 from .clean_text import clean
 
@@ -110,6 +111,7 @@ def redact_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
         failed_tests=tuple(redact_text(test) for test in diagnosis.failed_tests),
         evidence=evidence
         and Evidence(file=redact_text(evidence.file), line=evidence.line, excerpt=redact_lines(evidence.excerpt)),
+        relation=diagnosis.relation and _redact_relation(diagnosis.relation),
         also_seen=tuple(replace(seen, file=redact_text(seen.file)) for seen in diagnosis.also_seen),
         commands=tuple(
             Command(title=redact_text(command.title), command=redact_text(command.command))
@@ -121,3 +123,8 @@ def redact_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
             skipped=tuple(Skipped(redact_text(item.name), redact_text(item.why)) for item in diagnosis.read.skipped),
         ),
     )
+
+
+def _redact_relation(relation: Relation) -> Relation:
+    evidence = (replace(clue, text=redact_text(clue.text)) for clue in relation.evidence)
+    return replace(relation, evidence=tuple(evidence))
