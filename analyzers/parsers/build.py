@@ -109,9 +109,19 @@ def _is_wrapped(hit: Hit) -> bool:
     return hit.match.rule.id == "build-exception"
 
 
+def _quoted_whole(hit: Hit) -> str:
+    """Return the text with what it quotes in backticks to the end: uv 0.7 wraps inside of a name."""
+    text = hit.text
+    for detail in hit.details:
+        if text.count("`") % 2 == 0:
+            break
+        text = f"{text} {detail}"
+    return text
+
+
 def _to_finding(hit: Hit, inside: list[Hit]) -> Finding:
     wrappers = [
-        other.text
+        _quoted_whole(other)
         for other in inside
         if other.match.rule.blames is Role.CONSEQUENCE
         and other.vertex == hit.vertex

@@ -19,6 +19,9 @@ from analyzers.rules import RuleSet, Where
 
 #: An exception that ended a script is followed by its shell's trace and the launcher's good-bye, not by more work.
 _LAST_LINES = 80
+#: "Exact comparison of lm loss: FAILED" beside "APPROXIMATE test for metric lm loss: PASSED" is drift, not regression.
+_COMPARED = re.compile(r"(?:(?:Exact|Approximate) comparison of|APPROXIMATE test for metric) .+: (?:FAILED|PASSED)\s*$")
+_MOST_COMPARISONS = 24
 _UNITTEST = re.compile(r"^(?P<how>FAIL|ERROR): \w+ \([\w.]+\)$")
 
 
@@ -31,12 +34,15 @@ class ScriptReader:
         self._pytest = PytestReader()
         self._traces = TracebackReader()
         self._last = 0
+        self._compared: list[str] = []  # what was said about each metric
         self._unittest: re.Match[str] | None = None  # the last report of Python's own unittest
 
     def feed(self, line: JobLine) -> None:
         """Take one line that belongs to no rank."""
         plain = line.plain()
         self._last = line.number
+        if _COMPARED.search(line.text) and len(self._compared) < _MOST_COMPARISONS:
+            self._compared.append(line.text.strip())
         self._unittest = _UNITTEST.match(line.text) or self._unittest
         if not self._pytest.feed(plain):
             self._traces.feed(plain)
@@ -82,11 +88,15 @@ class ScriptReader:
         match = self._rules.match(trace.text.partition("\n")[0], where=Where.RANK)
         known = match is not None and match.rule.blames is not Role.NOISE
         frame = innermost(trace.frames, root)
+        lines = [text for text in trace.message.splitlines() if text.strip() != "assert False"]
+        excerpt = tuple(trace.text.splitlines()[:2])
+        if match and match.rule.category is Category.GOLDEN_MISMATCH:
+            excerpt += tuple(dict.fromkeys(self._compared))
         return Finding(
             match.rule.category if match and known else _category(trace, in_test=bool(tests)),
             match.rule.blames if match and known else Role.CAUSE,
-            Error(trace.type or None, trace.message),
-            Evidence(JOB_LOG, trace.at_line, tuple(trace.text.splitlines()[:4])),
+            Error(trace.type or None, "\n".join(lines)),
+            Evidence(JOB_LOG, trace.at_line, excerpt),
             offset=trace.offset,
             location=f"{frame.path}:{frame.line}" if frame else None,
             tests=tests,

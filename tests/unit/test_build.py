@@ -106,6 +106,7 @@ def test_uv_tells_a_chain_and_the_answer_tells_it_whole() -> None:
     )
     found = read(job).findings[0]
     assert found.category is Category.DEPENDENCY
+    assert "`tool @ git+https://github.com/example/tool.git@9f3c`: " in found.error.message
     assert f"failed to fetch commit `{sha}`" in found.error.message
     assert f"fatal: remote error: upload-pack: not our ref {sha}" in found.error.message
     assert found.evidence.line == line_of("not our ref", job)

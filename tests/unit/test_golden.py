@@ -58,6 +58,16 @@ def test_metrics_that_differ() -> None:
     assert found.evidence.line == line_of("AssertionError: The following metrics failed: lm", job)
 
 
+def test_what_was_compared_is_shown() -> None:
+    said = (
+        "INFO     common:common.py:344 Actual values: 8.42",
+        "ERROR    common:common.py:366 Exact comparison of lm loss: FAILED",
+        "INFO     common:common.py:366 APPROXIMATE test for metric lm loss: PASSED",
+    )
+    found = read_golden(*pytest_run(LONG, log=said))[0]
+    assert found.evidence.excerpt[-2:] == said[1:]
+
+
 def test_generated_text_that_differs() -> None:
     error = [
         f"{FILE}:175: in test_inference_pipeline",

@@ -112,6 +112,16 @@ def test_a_green_job_passed(last: list[str]) -> None:
     assert (report.ending, report.findings, report.fallback) == (Ending.PASSED, (), None)
 
 
+def test_a_failed_upload_is_not_the_cause() -> None:
+    upload = step("actions/upload-artifact@v6", "##[error]Failed to CreateArtifact: Unable to make request: ECONNRESET")
+    result = step("logs_report=logs", BANNER, "##[notice]✅ tests/unit_tests/x.py — PASSED")
+    assert read([*RUN, "exit_code=0"], result, upload).passed
+    report = read([*RUN, "Did not finish.", failed(3)], upload)
+    assert (report.ending, report.exit_code) == (Ending.FAILED, 3)
+    assert report.fallback is not None
+    assert "exit code 3" in report.fallback.error.message
+
+
 def test_a_log_that_stops_says_nothing() -> None:
     report = read_job_log(
         source("2026-12-01T10:00:00.0000000Z Current runner version: '2.331.0'\n", "job.log"), rules()
