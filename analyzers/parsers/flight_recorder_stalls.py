@@ -22,7 +22,7 @@ def find_stalled(board: Board) -> tuple[Culprit, ...]:
     A kernel that dies half-way leaves peers standing in the same operation. So a rank is certain only if it is the one
     that stands there, or if peers have finished a later operation, whose kernel runs on a rank after the earlier one.
     """
-    lagging = {key: _lagging(standings) for key, standings in board.standings.items()}
+    lagging = {key: _lagging(standings, _NEEDS_ALL) for key, standings in board.standings.items()}
     alone = {ranks[0] for ranks in lagging.values() if len(ranks) == 1}
     alone |= {rank for key, ranks in lagging.items() for rank in ranks if _is_long_gone(rank, board.standings[key])}
     accused: dict[int, Culprit] = {}
@@ -38,6 +38,19 @@ def find_stalled(board: Board) -> tuple[Culprit, ...]:
             if _is_finished_by_peer(board, transfer):
                 accused.setdefault(transfer.rank, _stalled_transfer(transfer))
     return tuple(accused[rank] for rank in sorted(accused))
+
+
+def find_lagging(board: Board) -> tuple[Culprit, ...]:
+    """Accuse ranks that did not finish what peers did, whatever it was, if nothing issued earlier holds them up.
+
+    This is weaker: the peers may not have needed them.
+    """
+    found: dict[int, Culprit] = {}
+    for key, standings in board.standings.items():
+        for rank in _lagging(standings, ("",)):
+            if standings[rank].calls[heads(standings)[rank]].record == board.first_open.get(rank):
+                found.setdefault(rank, _stalled(board, key, rank, Confidence.MEDIUM))
+    return tuple(found[rank] for rank in sorted(found)) if 2 * len(found) <= len(board.ranks) else ()
 
 
 def _alone_and_open(board: Board) -> Iterable[Call]:
@@ -70,12 +83,12 @@ def _stalled_transfer(transfer: Transfer) -> Culprit:
     )
 
 
-def _lagging(standings: Mapping[int, Standing]) -> list[int]:
+def _lagging(standings: Mapping[int, Standing], operations: tuple[str, ...]) -> list[int]:
     most = _most(standings)
     found = []
     for rank, head in heads(standings).items():
         call = standings[rank].calls.get(head)
-        if call is not None and head <= most and call.title.startswith(_NEEDS_ALL):
+        if call is not None and head <= most and call.title.startswith(operations):
             found.append(rank)
     return sorted(found)
 

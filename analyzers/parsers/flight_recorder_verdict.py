@@ -13,7 +13,7 @@ from analyzers.model import Confidence
 from analyzers.parsers.flight_recorder_mismatch import find_mismatches
 from analyzers.parsers.flight_recorder_model import Culprit, Dump, HangVerdict, Reason
 from analyzers.parsers.flight_recorder_progress import Board, lay_out
-from analyzers.parsers.flight_recorder_stalls import find_stalled, find_stopped, find_together
+from analyzers.parsers.flight_recorder_stalls import find_lagging, find_stalled, find_stopped, find_together
 from analyzers.parsers.flight_recorder_waits import (
     Edges,
     Wait,
@@ -87,7 +87,7 @@ def _accuse(board: Board, waits: Sequence[Wait]) -> list[Culprit]:
     for each in find_stopped(board, waits):
         found.setdefault(each.rank, each)
     if not found:
-        found = {each.rank: each for each in find_together(board, waits)}
+        found = {each.rank: each for each in find_lagging(board) or find_together(board, waits)}
     return [found[rank] for rank in sorted(found)]
 
 

@@ -247,6 +247,14 @@ def test_who_stopped_while_it_waited_like_its_peers_is_named_too() -> None:
     assert verdict.confidence is Confidence.MEDIUM
 
 
+def test_an_all_to_all_that_only_peers_finished_is_weaker_evidence() -> None:
+    job = Job({"0": (0, 1, 2, 3)}, {rank: [Op("0", "all_to_all")] * 6 for rank in range(4)})
+    verdict = verdict_of(job, broken={2: 2})
+    assert [(each.rank, each.reason, each.confidence) for each in verdict.culprits] == [
+        (2, Reason.STALLED, Confidence.MEDIUM)
+    ]
+
+
 def test_only_a_device_can_hold_up_a_group_of_one() -> None:
     groups = {"0": (0, 1), "1": (0,), "2": (1,)}
     programs = {0: [Op("1"), Op("1"), Op("0")], 1: [Op("2"), Op("2"), Op("0")]}
