@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from analyzers.model import (
     Attempt,
@@ -75,7 +76,7 @@ def _decide(report: JobReport, blame: Blame | None, runs: Sequence[Run], read: R
     if blame is not None and _stands(blame, report, job):
         return _from_blame(blame, attempts, read)
     if job is not None:
-        return _from_finding(job, attempts, read)
+        return _from_finding(_with_running_tests(job, runs), attempts, read)
     if blame is not None:
         return _from_blame(blame, attempts, read)
     if not job_failed and any(run.outcome is Outcome.PASSED for run in runs):
@@ -83,6 +84,14 @@ def _decide(report: JobReport, blame: Blame | None, runs: Sequence[Run], read: R
     if report.fallback is not None:
         return _from_finding(report.fallback, attempts, read)
     return _unknown(runs, attempts, read)
+
+
+def _with_running_tests(finding: Finding, runs: Sequence[Run]) -> Finding:
+    """A test that ran when the time was up is the failed test."""
+    if finding.category is not Category.JOB_TIMEOUT or finding.tests or not runs:
+        return finding
+    running = [story.running for story in runs[-1].stories.values() if story.running]
+    return replace(finding, tests=tuple(dict.fromkeys(running)))
 
 
 def _stands(blame: Blame, report: JobReport, job: Finding | None) -> bool:
@@ -139,5 +148,7 @@ def _unknown(runs: Sequence[Run], attempts: tuple[Attempt, ...], read: Read) -> 
     last = next((run.last for run in reversed(runs) if run.last), None)
     evidence = Evidence(last[0], last[1], (last[2][:400],)) if last else Evidence(JOB_LOG, 1)
     error = Error(None, last[2] if last else "no log says what happened")
-    finding = Finding(Category.UNKNOWN, Role.CAUSE, error, evidence, confidence=Confidence.LOW)
+    running = [story.running for run in runs[-1:] for story in run.stories.values() if story.running]
+    tests = tuple(dict.fromkeys(running))
+    finding = Finding(Category.UNKNOWN, Role.CAUSE, error, evidence, tests=tests, confidence=Confidence.LOW)
     return _from_finding(finding, attempts, read)

@@ -16,7 +16,7 @@ from analyzers.parsers.torchrun import LauncherReader, LauncherReport
 from analyzers.parsers.tracebacks import Trace, TracebackReader
 from analyzers.reading.layout import Kind, Place
 from analyzers.reading.scan import Anchor, Anchors, Line, LogScan
-from analyzers.rules import RuleMatch, RuleSet, Where
+from analyzers.rules import Rule, RuleMatch, RuleSet, Where
 
 #: Literals that the parsers need, with the lines after them that belong to what they announce.
 _PARSER_ANCHORS = (
@@ -98,6 +98,7 @@ class StreamReading:
     collectives: list[CollectiveEvent] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     usage: Line | None = None  # pytest did not understand its command line
+    hooked: bool = False  # a line began with "[rankN]": torch's hook marks what nobody catches
     said_rank: int | None = None  # "with rank: 3"
     world: int = 0  # number of ranks, as this one was told
     done_line: int = 0  # "after training is done"
@@ -134,6 +135,7 @@ class _Stream:
     def feed(self, line: Line) -> None:
         reading, text = self.reading, line.text
         reading.lines = line.number
+        reading.hooked = reading.hooked or line.rank is not None
         seen = clock(text)
         reading.clock = seen if seen is not None else reading.clock
         if text.strip():
@@ -181,13 +183,19 @@ class _Stream:
         return reading
 
 
+def _stands_alone(rule: Rule) -> bool:
+    """Whether a rule's lines must be looked for: those of exceptions are met in tracebacks and reports anyway."""
+    in_traceback = "(?P<type>" in rule.pattern and "(?:(?P<type>" not in rule.pattern
+    return rule.where is not Where.JOB and not in_traceback and len(rule.hint) >= _HINT_LENGTH
+
+
 class RankLogReader:
     """Reads logs one after the other with one set of rules; the anchors are compiled once."""
 
     def __init__(self, rules: RuleSet) -> None:
         """Compile the anchors: the parsers' own, and the rules' hints that are rare enough."""
         self._rules = rules
-        hints = {rule.hint for rule in rules if rule.where is not Where.JOB and len(rule.hint) >= _HINT_LENGTH}
+        hints = {rule.hint for rule in rules if _stands_alone(rule)}
         self._anchors = Anchors([*_PARSER_ANCHORS, *(Anchor(hint) for hint in sorted(hints))])
 
     def read(self, source: Source, place: Place) -> LogReading:

@@ -32,7 +32,8 @@ from analyzers.verdict.findings import (
 #: Exceptions printed this close to each other are one event: the process went straight from one into the next.
 _CLUSTER_LINES = 6
 #: A process that prints more than this after a traceback on stderr has survived it.
-_LAST_WORDS = 40
+_LAST_WORDS = 80
+_LAST_WORDS_ON_STDOUT = 10
 #: torch.distributed.checkpoint gathers the failures of all ranks and raises them everywhere.
 _CHECKPOINT = re.compile(r"CheckpointException ranks:\s*dict_keys\(\[(?P<ranks>[\d, ]*)\]\)")
 
@@ -176,10 +177,11 @@ class StoryTeller:
         self, story: RankStory, streams: Sequence[StreamReading], passed: set[str], *, run_done: bool
     ) -> Finding | None:
         for stream in streams:
-            chain = _fatal_chain(stream, passed, finished=story.finished)
-            logged = chain is not None and _is_logged(stream, chain, in_tests=story.in_tests)
-            if chain is None or (logged and run_done):
+            cluster = _fatal_cluster(stream, passed, finished=story.finished)
+            logged = _is_logged(stream, cluster, in_tests=story.in_tests, run_done=run_done)
+            if not cluster or (logged and run_done):
                 continue
+            chain = cluster[0]
             trace = primary(chain)
             kind = classify(self._rules, trace.type, trace.message, Scene.SCRIPT)
             self._note_accusation(story, trace.message, chain)
@@ -252,34 +254,41 @@ def _passed_tests(sessions: Iterable[Session]) -> set[str]:
     }
 
 
-def _fatal_chain(stream: StreamReading, passed: set[str], *, finished: bool) -> list[Trace] | None:
-    """Return the first exception of the last run of exceptions, unless the process went on after it."""
+def _fatal_cluster(stream: StreamReading, passed: set[str], *, finished: bool) -> list[list[Trace]]:
+    """Return the last run of exceptions in a stream, unless the process went on after it."""
     chains = [
         chain
         for chain, test in zip(stream.chains, stream.during, strict=True)
         if test not in passed and any(trace.type for trace in chain) and not chain[0].harmless
     ]
-    if not chains or finished:
-        return None
-    end = chains[-1][-1].end
+    if not chains or finished or _went_on(stream, chains[-1][-1]):
+        return []
     ranked = stream.kind is LogKind.RANK
-    after = stream.lines - end if ranked else stream.seen - chains[-1][-1].last
-    last_words = 10 if ranked and stream.stream == "stdout" else _LAST_WORDS
-    if after > last_words or stream.progress_line > end or any(session.finished for session in stream.sessions):
-        return None
     first = len(chains) - 1
     while first > 0:
         here, before = chains[first][0], chains[first - 1][-1]
         if (here.start - before.end if ranked else here.first - before.last) > _CLUSTER_LINES:
             break
         first -= 1
-    return chains[first]
+    return chains[first:]
 
 
-def _is_logged(stream: StreamReading, chain: list[Trace], *, in_tests: bool) -> bool:
+def _went_on(stream: StreamReading, last: Trace) -> bool:
+    """Whether what was printed after a traceback shows that the process survived it."""
+    if stream.progress_line > last.end or any(session.finished for session in stream.sessions):
+        return True
+    ranked = stream.kind is LogKind.RANK
+    after = stream.lines - last.end if ranked else stream.seen - last.last
+    last_words = _LAST_WORDS_ON_STDOUT if ranked and stream.stream == "stdout" else _LAST_WORDS
+    return after > last_words and not last.uncaught
+
+
+def _is_logged(stream: StreamReading, cluster: list[list[Trace]], *, in_tests: bool, run_done: bool) -> bool:
     """Whether somebody logged this exception and went on: the interpreter's own last word goes to stderr.
 
-    torch.distributed puts "[rankN]: " before what nobody caught, and before nothing else.
+    torch.distributed puts "[rankN]: " before what nobody caught, once a process group exists, and before nothing else.
     """
+    if any(trace.uncaught for chain in cluster for trace in chain):
+        return False
     on_stdout = stream.kind is LogKind.RANK and stream.stream == "stdout"
-    return not any(trace.uncaught for trace in chain) and (on_stdout or in_tests)
+    return on_stdout or in_tests or run_done or stream.hooked
