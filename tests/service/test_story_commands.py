@@ -175,6 +175,7 @@ async def test_help_lists_what_this_person_may_do(world: World, github: Simulate
     pull = await github.open_pull(author="ada")
     github.add_user("mallory", "none")
     await github.comment(pull, "ada", "/mlm help")
+    await world.idle()
     await github.comment(pull, "mallory", "/mlm help")
     await world.idle()
     writer, stranger = replies(world, pull)

@@ -1,0 +1,59 @@
+"""A repository's own settings: what is right counts, what is wrong is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from config.repo import MAX_BYTES, default_config, load_repo_config
+
+
+def test_without_a_file_the_defaults_hold() -> None:
+    config = load_repo_config(None)
+    assert config == default_config()
+    assert config.workflow == "CICD Megatron-LM"
+    assert config.problems == ()
+    assert {"Run tests", "Run functional tests", "container::lts"} <= config.ci_labels
+
+
+def test_settings_are_laid_over_the_defaults_one_by_one() -> None:
+    config = load_repo_config(b"limits: {author_reruns_per_day: 9}\njobs: {plan: setup}\nworkflow: CI\n")
+    assert config.problems == ()
+    assert config.limits.author_reruns_per_day == 9
+    assert config.limits.rerun_days == 30
+    assert config.jobs.plan == "setup"
+    assert config.jobs.unit == default_config().jobs.unit
+    assert config.workflow == "CI"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("workflw: CI", "did you mean 'workflow'"),
+        ("mutating: []", "unknown key 'mutating'"),
+        ("limits: {author_reruns_per_day: many}", "limits.author_reruns_per_day"),
+        ("limits: {rerun_days: 60}", "limits.rerun_days"),
+        ("limits: {unheard_of: 1}", "limits.unheard_of"),
+        ("jobs: {unit: '('}", "not a regular expression"),
+        ("commands: {rerun: [anyone]}", "costs GPU time"),
+        ("commands: {cancel: ['role:triage']}", "costs GPU time"),
+        ("commands: {rerun: ['role:root']}", "none of anyone"),
+        ("mirror_branch: copies", "{number}"),
+        ("plans: []", "label is null"),
+        ("- a\n- b", "must be a table"),
+        ("a: [", "not valid YAML (line"),
+        ("a: &x [1]\nb: *x", "aliases"),
+        ("x: '" + "y" * MAX_BYTES + "'", "larger than"),
+        ("\ud800", "not valid YAML"),
+    ],
+)
+def test_a_mistake_is_said_and_the_rest_still_works(text: str, problem: str) -> None:
+    extra = "trustees: [ada]\n" if text[0] not in "-ax\ud800" else ""
+    config = load_repo_config((extra + text).encode("utf-8", "surrogatepass"))
+    assert problem in config.problems[0]
+    assert config.trustees == (("ada",) if extra else ())
+    assert config.limits == default_config().limits
+    assert config.commands == default_config().commands
+
+
+def test_an_empty_file_is_no_mistake() -> None:
+    assert load_repo_config(b"# nothing yet\n").problems == ()
