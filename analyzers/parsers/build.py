@@ -20,6 +20,8 @@ MOST_HITS = 400
 _NEAR = 60
 _MOST_DETAILS = 12
 
+#: An image has come after all, at a second try.
+_PULLED = re.compile(r"^Status: (?:Downloaded newer image|Image is up to date) for ")
 _VERTEX = re.compile(r"^#(?P<number>\d+) (?:(?P<at>\d+\.\d+) )?(?P<text>.*)$")
 _VERTEX_FAILED = re.compile(r"^#(?P<number>\d+) ERROR: ")
 #: How uv, pip and git go on with an error: drawn boxes, "cause:", "hint:", indentation.
@@ -63,6 +65,9 @@ class StepReader:
             self._failed_vertices.setdefault(step.number, int(failed["number"]))
         vertex, text = self.vertex_text(line.text)
         goes_on = self._continue(text, vertex)
+        if _PULLED.match(text):
+            hits = self._hits.get(step.number, [])
+            hits[:] = [hit for hit in hits if hit.match.rule.category is not Category.IMAGE_PULL]
         if match is None:
             return
         hits = self._hits.setdefault(step.number, [])
@@ -71,6 +76,11 @@ class StepReader:
         self._open = [*self._open[:1], hit] if goes_on else [hit]
         if len(hits) < MOST_HITS:
             hits.append(hit)
+
+    def forget(self, step: Step) -> None:
+        """A launched task has begun to print: what this step had complained about before was overcome."""
+        self._hits.pop(step.number, None)
+        self._open = []
 
     def finding(self, step: Step | None) -> Finding | None:
         """Return what made this step fail, None if no rule knows any of its lines."""

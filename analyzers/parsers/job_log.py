@@ -79,6 +79,7 @@ def read_job_log(source: Source, rules: RuleSet) -> JobReport:
             continue
         launches.feed(line)
         if line.task:
+            steps.forget(runner.step)
             continue
         match = rules.match(steps.vertex_text(line.text)[1], where=Where.JOB)
         if match is not None and runner.decide(match, line):

@@ -196,6 +196,16 @@ def test_pulls_are_told_apart(line: str, category: Category, retryable: bool) ->
     assert report.failed_step == 'echo "::group::Pull container"'
 
 
+def test_troubles_that_were_overcome_are_forgotten() -> None:
+    refused = "Error response from daemon: toomanyrequests: You have reached your limit."
+    pulled = "Status: Downloaded newer image for r.io/ci:1"
+    assert read(step("pull.sh", refused, "retrying", pulled, "Did not finish.", failed())).findings == ()
+    dropped = "curl: (6) Could not resolve host: astral.sh"
+    task = "task-1-0/0 training ..."
+    assert read(step("bash job.sh", dropped, "retrying", task, "Did not finish.", failed())).findings == ()
+    assert read(step("bash job.sh", task, dropped, failed())).findings != ()
+
+
 def test_any_tools_error_line_is_better_than_the_wrapper_but_only_inside_the_failed_step() -> None:
     advice = (
         "ERROR: pip's dependency resolver does not currently take into account all the packages that are installed."
