@@ -7,7 +7,8 @@ the end of a chain and waits for nobody is accused, and so is who entered what i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from analyzers.model import Confidence
 from analyzers.parsers.flight_recorder_mismatch import find_mismatches
@@ -88,7 +89,21 @@ def _accuse(board: Board, waits: Sequence[Wait]) -> list[Culprit]:
         found.setdefault(each.rank, each)
     if not found:
         found = {each.rank: each for each in find_lagging(board) or find_together(board, waits)}
-    return [found[rank] for rank in sorted(found)]
+    return [_weighed(found[rank], found, board) for rank in sorted(found)]
+
+
+def _weighed(accused: Culprit, others: Mapping[int, Culprit], board: Board) -> Culprit:
+    """Doubt the accusation of a rank for having no dump.
+
+    Beside a rank that its own dump convicts it is a suspect: a dump is lost more often than two ranks fail. And where
+    other ranks have no dump either, and are not accused for it, dumps do get lost.
+    """
+    if accused.reason is not Reason.ABSENT or accused.confidence is Confidence.LOW:
+        return accused
+    if any(each.confidence is Confidence.HIGH and each.reason is not Reason.ABSENT for each in others.values()):
+        return replace(accused, confidence=Confidence.LOW)
+    members = {rank for group in board.groups.values() for rank in group.ranks}
+    return replace(accused, confidence=Confidence.MEDIUM) if members - board.ranks - set(others) else accused
 
 
 def _edges(board: Board, waits: Sequence[Wait], accused: Iterable[int]) -> Edges:

@@ -115,6 +115,15 @@ def test_losing_the_dump_of_a_victim_moves_nothing() -> None:
             assert verdict.sentence.endswith(f"Rank {lost} left no dump.")
 
 
+def test_beside_a_convicted_rank_one_without_a_dump_is_a_suspect() -> None:
+    groups = {"0": (0, 1, 2), "1": (3, 4, 5)}
+    job = Job(groups, {rank: [Op("0" if rank < 3 else "1")] * 4 for rank in range(6)})
+    verdict = verdict_of(job, stopped={1: 2}, killed={4: 2})
+    assert [(each.rank, each.reason) for each in verdict.culprits] == [(1, Reason.BEHIND)]
+    assert [(each.rank, each.reason) for each in verdict.suspects] == [(4, Reason.ABSENT)]
+    assert "Less certain: rank 4 left no dump, and its peers wait for it in all_reduce #3" in verdict.sentence
+
+
 def test_a_ring_buffer_that_lost_the_older_half_is_enough() -> None:
     verdict = verdict_of(PIPELINE, only_open=False, ring=6, stopped={3: 13})
     assert verdict.culprit_ranks == (3,)
