@@ -65,7 +65,7 @@ def _read_logs(bundle: Bundle, rules: RuleSet) -> list[LogReading]:
             readings.append(reader.read(source, where))
     if bundle.job_log is not None and not any(reading.place.kind is Kind.RANK for reading in readings):
         # Without an artifact the job's log is all there is: the launcher tees the output of some ranks into it.
-        readings.append(reader.read(bundle.job_log, Place(JOB_LOG, Kind.WOVEN, RunKey("", 0, "", 0))))
+        readings.append(reader.read(bundle.job_log, Place(JOB_LOG, Kind.JOB, RunKey("", 0, "", 0))))
     return readings
 
 

@@ -47,6 +47,7 @@ _PARSER_ANCHORS = (
     Anchor("!!! ", most=100),
     Anchor("world_size: ", most=20),
     Anchor("using world size: ", most=20),
+    Anchor("[rank", most=3),
     Anchor("+ Timeout +", after=150, most=10),
     Anchor("Watchdog caught collective", most=200),
     Anchor("ast enqueued", most=200),

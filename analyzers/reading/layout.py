@@ -18,6 +18,7 @@ class Kind(StrEnum):
     LAUNCHER = "launcher"  # torchrun's own output, often with dmesg or nvidia-smi behind it
     NCCL = "nccl"  # NCCL_DEBUG_FILE: all ranks of a node
     WOVEN = "woven"  # the output of several ranks, and of the launcher, in one file
+    JOB = "job"  # the CI job's own log, with the output of some ranks in it
 
 
 @dataclass(frozen=True, order=True)
@@ -44,6 +45,8 @@ class Place:
 _ATTEMPT = re.compile(r"attempt_(\d{1,4})")
 _NUMBER = re.compile(r"\d{1,6}")
 _TEXT = re.compile(r"\.(?:log|out|err|txt|stdout|stderr)(?:\.\d+)?$")
+#: Launchers other than torchrun name the rank in the file: "rank3.log", "train_rank_12.err".
+_RANKED = re.compile(r"(?:^|[_.-])rank[_.-]?(\d{1,6})(?=[_.-])")
 #: Folders that hold no logs of the workers.
 _FOREIGN = frozenset({"tensorboard", "wandb", "checkpoints", "coverage"})
 
@@ -63,11 +66,14 @@ def place(name: str) -> Place | None:
     if len(parts) >= 2 and _NUMBER.fullmatch(parts[-2]) and _is_stream(last):
         stream = "stderr" if "err" in last else "stdout"
         return Place(name, Kind.RANK, _run_key(parts[:-2]), int(parts[-2]), stream)
+    if ranked := _RANKED.search(last):
+        stream = "stderr" if "err" in last else "stdout"
+        return Place(name, Kind.RANK, _run_key(parts[:-1]), int(ranked[1]), stream)
     return Place(name, Kind.WOVEN, _run_key(parts[:-1]), stream="stderr" if last.endswith(".err") else "stdout")
 
 
 def _is_stream(last: str) -> bool:
-    return last.startswith(("stdout", "stderr", "out", "err")) or "rank" in last
+    return last.startswith(("stdout", "stderr", "out", "err"))
 
 
 def _run_key(folders: list[str]) -> RunKey:

@@ -91,7 +91,16 @@ def _is_next_node(before: RunKey, key: RunKey, known: set[int], ranks: set[int])
 
 
 def _has_ranks(reading: LogReading) -> bool:
-    return reading.place.kind is Kind.RANK or any(stream.rank is not None for stream in reading.streams)
+    ranked = reading.place.kind is Kind.RANK or any(stream.rank is not None for stream in reading.streams)
+    return ranked or _is_alone(reading)
+
+
+def _is_alone(reading: LogReading) -> bool:
+    """Whether the log of no rank is that of a job with one process: it ran tests, raised or crashed."""
+    if reading.place.kind is not Kind.WOVEN or reading.launcher.failures or len(reading.streams) != 1:
+        return False
+    stream = reading.streams[0]
+    return stream.rank is None and bool(stream.sessions or stream.crashes or stream.chains)
 
 
 def _covers(outer: RunKey, key: RunKey) -> bool:
@@ -153,6 +162,8 @@ def _by_rank(readings: Sequence[LogReading]) -> dict[int, list[StreamReading]]:
         for stream in reading.streams:
             if stream.rank is not None:
                 streams.setdefault(stream.rank, []).append(stream)
+            elif _is_alone(reading):
+                streams.setdefault(0, []).append(stream)
     return streams
 
 
@@ -160,7 +171,7 @@ def _exits(readings: Iterable[LogReading]) -> Exits | None:
     for reading in readings:
         report = reading.launcher
         if report.failures:
-            exits = tuple(replace(e, line=e.line) for e in report.failures)
+            exits = tuple(_by_signal(e) for e in report.failures)
             return Exits(reading.place.name, exits, report.rank_of_pid, len(report.ended_pids))
     return None
 
@@ -194,4 +205,9 @@ def _finding(stream: StreamReading, mark: Mark) -> Finding:
 
 def exits_of(file: str, exits: Sequence[ProcessExit]) -> Exits | None:
     """Wrap the exits that another log tells."""
-    return Exits(file, tuple(exits)) if exits else None
+    return Exits(file, tuple(_by_signal(e) for e in exits)) if exits else None
+
+
+def _by_signal(told: ProcessExit) -> ProcessExit:
+    """A shell between launcher and process reports a signal as 128 and its number."""
+    return replace(told, exit_code=128 - told.exit_code) if 128 < told.exit_code < 160 else told

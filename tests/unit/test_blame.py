@@ -176,3 +176,67 @@ def test_two_nodes_with_a_folder_each_are_one_start(rules: RuleSet) -> None:
     second = ranks({0: peer_died(2), 1: own}, of=2, folder="1/none_aaaaaaaa/attempt_0")
     found = verdict(rules, first | second)
     assert (found.culprit_ranks, found.victim_ranks) == ((3,), (0, 1, 2))
+
+
+def test_a_shell_tells_a_signal_by_128_and_its_number(rules: RuleSet) -> None:
+    found = verdict(rules, ranks({0: peer_died(0)}) | {"1/launcher.log": torchrun_summary([(2, 137), (0, 1)])})
+    assert (found.category, found.culprit_ranks) == (Category.HOST_OOM, (2,))
+
+
+def test_what_was_logged_and_survived_accuses_nobody(rules: RuleSet) -> None:
+    logged = "[rank1]:[W702 01:00:02.1 socket.cpp:1] warning\nERROR:root:read failed, retrying\n"
+    logged += raised("ConnectionResetError: [Errno 104] Connection reset by peer", "megatron/core/a.py:7 f")
+    own = raised("ValueError: bad", "megatron/core/b.py:9 g", rank=3)
+    found = verdict(rules, ranks({0: peer_died(0), 1: logged, 3: own}))
+    assert (found.category, found.culprit_ranks) == (Category.CRASH_PYTHON, (3,))
+
+
+def test_a_run_that_came_to_its_end_passed_whatever_was_logged(rules: RuleSet) -> None:
+    logged = raised("ConnectionResetError: [Errno 104] Connection reset by peer", "megatron/core/a.py:7 f")
+    done = "[after training is done] datetime: 2026-08-03 03:00:34 \n"
+    assert verdict(rules, ranks({1: logged}, stdout={0: done, 2: logged})).passed
+
+
+def test_one_log_of_one_process_is_rank_zeros(rules: RuleSet) -> None:
+    own = raised("ValueError: bad", "megatron/core/b.py:9 g")
+    found = verdict(rules, {"inference/1/run.log": "starting\n" + own})
+    assert (found.category, found.culprit_ranks, found.location) == (
+        Category.CRASH_PYTHON,
+        (0,),
+        "megatron/core/b.py:9",
+    )
+
+
+def test_ranks_woven_into_one_file_by_srun(rules: RuleSet) -> None:
+    own = raised("ValueError: bad", "megatron/core/b.py:9 g").splitlines()
+    peer = peer_died(1).replace("[rank1]: ", "").splitlines()
+    woven = [
+        f"{rank}: {line}" for pair in zip(own, peer, strict=False) for rank, line in zip((2, 1), pair, strict=True)
+    ]
+    found = verdict(rules, {"gpt3/1/log_task.out": "\n".join(woven) + "\n"})
+    assert (found.category, found.culprit_ranks) == (Category.CRASH_PYTHON, (2,))
+
+
+def test_time_limits_of_tests_that_waited_lead_to_the_one_that_did_not(rules: RuleSet) -> None:
+    wait = f"{SITE}/torch/distributed/distributed_c10d.py:2934 all_reduce"
+    places = dict.fromkeys((0, 1, 3), ("tests/unit_tests/models/test_x.py:9 test_step", wait))
+    places[2] = ("tests/unit_tests/models/test_x.py:12 test_step", "megatron/core/data.py:4 wait_for_file")
+    stdout = {
+        rank: pytest_log(
+            {TEST: "FAILED"},
+            sections=failures(failure("TestX.test_step", "Failed: Timeout (>60.0s) from pytest-timeout.", *where)),
+        )
+        for rank, where in places.items()
+    }
+    found = verdict(rules, ranks({}, stdout=stdout))
+    assert (found.culprit_ranks, found.location) == ((2,), "megatron/core/data.py:4")
+
+
+def test_a_job_without_artifact_is_told_from_what_its_log_holds(rules: RuleSet) -> None:
+    own = raised("ValueError: bad", "megatron/core/b.py:9 g").splitlines()
+    lines = [f"task-1-0/0 [default0]:{line}" for line in own] + ["##[error]Process completed with exit code 1."]
+    job_log = "".join(f"2026-12-01T17:16:29.7722265Z {line}\n" for line in lines)
+    found = verdict(rules, {}, job_log)
+    assert (found.culprit_ranks, found.location) == ((0,), "megatron/core/b.py:9")
+    assert found.evidence is not None
+    assert (found.evidence.file, found.evidence.line) == ("job.log", 4)
