@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from analyzers.model import Category, Finding, Role
 from analyzers.parsers.job_lines import JobLine
@@ -26,6 +27,8 @@ _VERTEX = re.compile(r"^#(?P<number>\d+) (?:(?P<at>\d+\.\d+) )?(?P<text>.*)$")
 _VERTEX_FAILED = re.compile(r"^#(?P<number>\d+) ERROR: ")
 #: How uv, pip and git go on with an error: drawn boxes, "cause:", "hint:", indentation.
 _GOES_ON = re.compile(r"^\s*(?:[│├╰×▶─]+[─▶]*\s*|cause: |Caused by: |hint: |\s{2,})(?P<text>\S.*)$")
+#: What follows an error inside of uv's box and is not its text wrapped at 80 columns: code, marks, the end, advice.
+_NO_PROSE = re.compile(r"^(?:\d+ \||[|^~\[\"']|hint: |compilation terminated|error: |During handling|The above )")
 _BOX = re.compile(r"^[\s│├╰×▶─]+(?:(?:cause|Caused by): )?")
 #: Rules so general that they mean something only where something is known to have been built, and to have failed.
 _ONLY_IN_BUILDS = frozenset({"build-error-line", "build-error-shout", "build-not-found", "build-exception"})
@@ -71,7 +74,7 @@ class StepReader:
         if match is None:
             return
         hits = self._hits.setdefault(step.number, [])
-        hit = Hit(match, line, _BOX.sub("", text).strip(), len(hits), vertex, order)
+        hit = Hit(match, line, _BOX.sub("", text).strip(), hits[-1].place + 1 if hits else 0, vertex, order)
         # The first line of a chain of causes goes on while each cause begins anew.
         self._open = [*self._open[:1], hit] if goes_on else [hit]
         if len(hits) < MOST_HITS:
@@ -109,14 +112,9 @@ class StepReader:
             self._open = []
             return False
         for hit in self._open:
-            if len(hit.details) < _MOST_DETAILS and not (_is_wrapped(hit) and found["text"].startswith("[")):
+            if len(hit.details) < _MOST_DETAILS:
                 hit.details.append(found["text"].strip())
         return True
-
-
-def _is_wrapped(hit: Hit) -> bool:
-    """Whether this is an exception in a box of uv's, which wraps at 80 columns."""
-    return hit.match.rule.id == "build-exception"
 
 
 def _quoted_whole(hit: Hit) -> str:
@@ -140,7 +138,9 @@ def _to_finding(hit: Hit, inside: list[Hit]) -> Finding:
     ]
     names_type = hit.match.type is not None and hit.match.type != hit.match.rule.type
     message = hit.match.message if names_type else hit.text
-    if hit.details and (hit.match.rule.id.startswith(("uv-", "cmake-")) or _is_wrapped(hit)):
+    if hit.match.rule.id.startswith(("uv-", "cmake-")):
         message = " ".join([message, *hit.details])
+    elif wrappers:
+        message = " ".join([message, *takewhile(lambda detail: not _NO_PROSE.match(detail), hit.details)])
     message = ": ".join(dict.fromkeys([*wrappers, message]))
     return make_finding(hit.match, hit.line, message=message, excerpt=(hit.line.text, *hit.details))

@@ -196,6 +196,26 @@ def test_pulls_are_told_apart(line: str, category: Category, retryable: bool) ->
     assert report.failed_step == 'echo "::group::Pull container"'
 
 
+def test_a_compiler_inside_of_uvs_box() -> None:
+    found = only(
+        "  × Failed to build `pkg @ file:///pkg`",
+        "  ├─▶ The build backend returned an error",
+        "  ╰─▶ Call to `setuptools.build_meta.build_wheel` failed (exit status: 1)",
+        "",
+        "      [stderr]",
+        "      csrc/bad.cpp:1:10: fatal error: torch/extension.h: No such file or",
+        "      directory",
+        "          1 | #include <torch/extension.h>",
+        "            |          ^~~~~~~~~~~~~~~~~~~",
+        "      compilation terminated.",
+        command="uv sync",
+    )
+    assert found.category is Category.CONTAINER_BUILD
+    assert found.error.message.endswith(
+        ": csrc/bad.cpp:1:10: fatal error: torch/extension.h: No such file or directory"
+    )
+
+
 def test_troubles_that_were_overcome_are_forgotten() -> None:
     refused = "Error response from daemon: toomanyrequests: You have reached your limit."
     pulled = "Status: Downloaded newer image for r.io/ci:1"
