@@ -112,7 +112,10 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Culprit:
-    """One accused rank and the operation that shows it; `sizes` are of the input, `expected` is what its peers did."""
+    """One accused rank and the operation that shows it; `sizes` are of the input, `expected` is what its peers did.
+
+    `frames` is the stack that issued the operation, of a waiting peer if the accused never came to it.
+    """
 
     rank: int
     reason: Reason

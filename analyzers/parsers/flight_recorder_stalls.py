@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from analyzers.model import Confidence
-from analyzers.parsers.flight_recorder_model import Culprit, Group, Reason, Sizes
+from analyzers.parsers.flight_recorder_model import Culprit, Group, Reason
 from analyzers.parsers.flight_recorder_progress import Board, Call, GroupKey, Standing, Transfer, has_been_met, key_of
-from analyzers.parsers.flight_recorder_waits import Wait, heads
+from analyzers.parsers.flight_recorder_waits import Wait, accuse_in, heads
+from analyzers.parsers.flight_recorder_words import ranks_in_words
 
 #: No rank finishes one of these before all have entered it. A root may finish its broadcast alone, and an uneven
 #: all_to_all leaves out ranks that it has nothing for.
@@ -138,7 +139,7 @@ def find_stopped(board: Board, waits: Sequence[Wait]) -> tuple[Culprit, ...]:
             for rank in _short_of_the_usual(issued):
                 if _blocked_only_like(rank, issued, waits):
                     expected = f"its peers went on, to #{max(issued.values())} where it issued #{issued[rank]}"
-                    accused = _of_wait(stands[rank], Reason.STOPPED, Confidence.MEDIUM)
+                    accused = accuse_in(stands[rank], Reason.STOPPED, Confidence.MEDIUM)
                     found.setdefault(rank, replace(accused, expected=expected))
     return tuple(found[rank] for rank in sorted(found))
 
@@ -173,12 +174,12 @@ def find_together(board: Board, waits: Sequence[Wait]) -> tuple[Culprit, ...]:
     in_doubt = sorted({wait.rank for wait in complete})
     late = [wait for wait in complete if _is_late(board, wait)]
     if late and len({wait.rank for wait in late}) < len(in_doubt):
-        return tuple(_of_wait(wait, Reason.NOT_STARTED, Confidence.MEDIUM) for wait in _one_each(late))
+        return tuple(accuse_in(wait, Reason.NOT_STARTED, Confidence.MEDIUM) for wait in _one_each(late))
     shared = [rank for rank in in_doubt if all(rank == wait.rank or rank in wait.arrived for wait in complete)]
     if 0 < len(shared) < len(in_doubt):
         narrowed = [wait for wait in complete if wait.rank in shared]
-        return tuple(_of_wait(wait, Reason.TOGETHER, Confidence.MEDIUM) for wait in _one_each(narrowed))
-    return tuple(_of_wait(wait, Reason.TOGETHER, Confidence.LOW) for wait in _one_each(complete))
+        return tuple(accuse_in(wait, Reason.TOGETHER, Confidence.MEDIUM) for wait in _one_each(narrowed))
+    return tuple(accuse_in(wait, Reason.TOGETHER, Confidence.LOW) for wait in _one_each(complete))
 
 
 def _end(wait: Wait, rank: int, peers: Iterable[int]) -> tuple[object, ...]:
@@ -203,13 +204,6 @@ def _one_each(waits: Iterable[Wait]) -> list[Wait]:
     return sorted({wait.rank: wait for wait in waits}.values(), key=lambda wait: wait.rank)
 
 
-def _of_wait(wait: Wait, reason: Reason, confidence: Confidence) -> Culprit:
-    sizes: Sizes = wait.sizes
-    return Culprit(
-        wait.rank, reason, wait.group, wait.seq, wait.operation, sizes, confidence=confidence, frames=wait.frames
-    )
-
-
 def _accuse(call: Call, reason: Reason, expected: str, confidence: Confidence) -> Culprit:
     first = call.operations[0]
     return Culprit(
@@ -223,16 +217,3 @@ def _accuse(call: Call, reason: Reason, expected: str, confidence: Confidence) -
         confidence=confidence,
         frames=first.frames,
     )
-
-
-def ranks_in_words(ranks: Iterable[int]) -> str:
-    """Write sorted ranks as people do: "rank 3", "ranks 0-3 and 7"."""
-    spans: list[list[int]] = []
-    for rank in sorted(set(ranks)):
-        if spans and spans[-1][1] == rank - 1:
-            spans[-1][1] = rank
-        else:
-            spans.append([rank, rank])
-    texts = [str(first) if first == last else f"{first}-{last}" for first, last in spans]
-    listed = ", ".join(texts[:-1]) + " and " + texts[-1] if len(texts) > 1 else "".join(texts)
-    return f"{'rank' if listed.isdecimal() else 'ranks'} {listed}"

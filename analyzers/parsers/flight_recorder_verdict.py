@@ -18,6 +18,7 @@ from analyzers.parsers.flight_recorder_stalls import find_lagging, find_stalled,
 from analyzers.parsers.flight_recorder_waits import (
     Edges,
     Wait,
+    accuse_in,
     edges_of,
     edges_of_the_absent,
     edges_of_the_blocked,
@@ -171,22 +172,16 @@ def _odd_one_out(members: frozenset[int], board: Board, waits: Sequence[Wait]) -
     votes = Counter(target for targets in inner.values() for target in targets)
     (odd, most), (_, next_most) = votes.most_common(2)
     if odd in first and most > next_most and 2 * most > len(members):
-        return [_of_wait(first[odd], Reason.ELSEWHERE, Confidence.MEDIUM)]
+        return [accuse_in(first[odd], Reason.ELSEWHERE, Confidence.MEDIUM)]
     idle = [rank for rank in sorted(first) if first[rank].sends]
     if idle and 2 * len(idle) <= len(members):
-        return [_of_wait(first[rank], Reason.ELSEWHERE, Confidence.MEDIUM) for rank in idle]
+        return [accuse_in(first[rank], Reason.ELSEWHERE, Confidence.MEDIUM) for rank in idle]
     ring = {rank for some in sinks(inner) for rank in some}
-    return [_of_wait(first[rank], Reason.ORDER, Confidence.LOW) for rank in sorted(ring & set(first))]
+    return [accuse_in(first[rank], Reason.ORDER, Confidence.LOW) for rank in sorted(ring & set(first))]
 
 
 def _stands_in(wait: Wait, board: Board) -> bool:
     return wait.record is not None and wait.record == board.first_open.get(wait.rank)
-
-
-def _of_wait(wait: Wait, reason: Reason, confidence: Confidence) -> Culprit:
-    return Culprit(
-        wait.rank, reason, wait.group, wait.seq, wait.operation, wait.sizes, confidence=confidence, frames=wait.frames
-    )
 
 
 def _behind(rank: int, board: Board, awaiting: Sequence[Wait], reason: Reason, confidence: Confidence) -> Culprit:
@@ -205,13 +200,4 @@ def _behind(rank: int, board: Board, awaiting: Sequence[Wait], reason: Reason, c
     )
     first = min(most, key=lambda wait: wait.rank)
     sure = all(wait.sure for wait in most) or confidence is not Confidence.HIGH
-    return Culprit(
-        rank,
-        reason,
-        first.group,
-        first.seq,
-        first.operation,
-        first.sizes,
-        confidence=confidence if sure else Confidence.MEDIUM,
-        frames=first.frames,
-    )
+    return replace(accuse_in(first, reason, confidence if sure else Confidence.MEDIUM), rank=rank)

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from analyzers.parsers.flight_recorder_model import Frame, Group, Progress, Sizes
+from analyzers.model import Confidence
+from analyzers.parsers.flight_recorder_model import Culprit, Frame, Group, Progress, Reason, Sizes
 from analyzers.parsers.flight_recorder_progress import (
     Board,
     GroupKey,
@@ -45,6 +46,13 @@ class Wait:
     def awaited(self) -> frozenset[int]:
         """Whom it waits for; a rank without a dump is asked only when no other explains the wait."""
         return self.missing or self.absent
+
+
+def accuse_in(wait: Wait, reason: Reason, confidence: Confidence) -> Culprit:
+    """Accuse the waiting rank by the operation that it stands in."""
+    return Culprit(
+        wait.rank, reason, wait.group, wait.seq, wait.operation, wait.sizes, confidence=confidence, frames=wait.frames
+    )
 
 
 def find_waits(board: Board) -> tuple[Wait, ...]:

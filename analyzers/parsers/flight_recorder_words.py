@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from analyzers.parsers.flight_recorder_model import Culprit, Reason
-from analyzers.parsers.flight_recorder_stalls import ranks_in_words
 
 _PHRASES = {
     Reason.BEHIND: "never entered {operation}",
@@ -50,3 +49,16 @@ def _clauses(accused: Sequence[Culprit]) -> list[str]:
 def _phrase(each: Culprit) -> str:
     operation = f"{each.operation} #{each.seq} of {each.group.title}"
     return _PHRASES[each.reason].format(operation=operation, expected=each.expected or "something else")
+
+
+def ranks_in_words(ranks: Iterable[int]) -> str:
+    """Write sorted ranks as people do: "rank 3", "ranks 0-3 and 7"."""
+    spans: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if spans and spans[-1][1] == rank - 1:
+            spans[-1][1] = rank
+        else:
+            spans.append([rank, rank])
+    texts = [str(first) if first == last else f"{first}-{last}" for first, last in spans]
+    listed = ", ".join(texts[:-1]) + " and " + texts[-1] if len(texts) > 1 else "".join(texts)
+    return f"{'rank' if listed.isdecimal() else 'ranks'} {listed}"
