@@ -51,7 +51,8 @@ def analyze(bundle: Bundle, rules: RuleSet) -> Diagnosis:
     if report.passed:
         return _passed(attempts_of(runs), read)
     job_failed = report.ending in (Ending.FAILED, Ending.TIMED_OUT, Ending.CANCELLED, Ending.RUNNER_LOST)
-    run = decisive_run(runs, newest=newest, job_failed=job_failed)
+    timed_out = report.ending is Ending.TIMED_OUT
+    run = decisive_run(runs, newest=newest, job_failed=job_failed, timed_out=timed_out)
     blame = decide_by_dumps(run.blame if run is not None else None, dumps)
     return _decide(report, blame, runs, read, job_failed=job_failed)
 

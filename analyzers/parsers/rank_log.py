@@ -44,6 +44,7 @@ _PARSER_ANCHORS = (
     Anchor("ImportError while loading conftest", after=200, most=10),
     Anchor("test session starts", after=10, most=50),
     Anchor("error: unrecognized arguments", after=3, most=10),
+    Anchor(".py: error: ", most=20),
     Anchor("!!! ", most=100),
     Anchor("world_size: ", most=20),
     Anchor("using world size: ", most=20),
@@ -69,7 +70,10 @@ _HINT_LENGTH = 10
 _PROGRESS = re.compile(r"\biteration\s+\d+/\s*\d+ \|")
 _WORLD = re.compile(r"\brank: (?P<rank>\d{1,6}), world_size: (?P<of>\d{1,6})\b|^using world size: (?P<all>\d{1,6})\b")
 _DONE = re.compile(r"\[after training is done\]|^\s*exiting program at iteration|^\[exiting program")
-_USAGE = re.compile(r"^(?:\S.{0,60}?: error: unrecognized arguments: |ERROR: (?:file or directory )?not found: ).+")
+_USAGE = re.compile(
+    r"^(?:\S.{0,60}?: error: unrecognized arguments: |ERROR: (?:file or directory )?not found: "
+    r"|\S{1,60}\.py: error: ).+"
+)
 
 
 @dataclass(frozen=True)
@@ -98,7 +102,7 @@ class StreamReading:
     crashes: list[Crash] = field(default_factory=list)
     collectives: list[CollectiveEvent] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
-    usage: Line | None = None  # pytest did not understand its command line
+    usage: Line | None = None  # the command line was not understood, by pytest or by a script's argparse
     hooked: bool = False  # a line began with "[rankN]": torch's hook marks what nobody catches
     said_rank: int | None = None  # "with rank: 3"
     world: int = 0  # number of ranks, as this one was told

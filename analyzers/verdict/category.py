@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -22,6 +23,11 @@ _RETRYABLE = frozenset(
 _LINES = 5
 #: While tests are collected, these are the collection's failure, not the environment's or a test's.
 _COLLECTION = frozenset({Category.DEPENDENCY, Category.CRASH_PYTHON, Category.TEST_ERROR, Category.TEST_ASSERTION})
+
+#: An installed package that is older or newer than the code expects: "module 'x' has no attribute 'y'".
+_FOREIGN_MODULE = re.compile(
+    r"(?:partially initialized )?module '(?!megatron\b|tests\b|examples\b|tools\b)[\w.]+' has no"
+)
 
 
 class Scene(StrEnum):
@@ -54,22 +60,32 @@ def classify(rules: RuleSet, error_type: str, message: str, scene: Scene) -> Kin
     texts = [f"{error_type}: {first}" if first else error_type, *rest[: _LINES - 1]]
     if error_type.endswith("AssertionError"):
         texts = texts[:1]
+    if first.startswith("NCCL error in"):  # its lines are one statement, the last one says most
+        texts.insert(0, " ".join(texts))
     for text in texts:
         match = rules.match(text, where=Where.RANK)
         if match is not None:
             rule = match.rule
-            category = rule.category
-            if scene is Scene.COLLECTION and category in _COLLECTION:
-                category = Category.COLLECTION
-            return Kind(category, rule.blames, rule.id, rule.retryable)
+            return Kind(_in_scene(rule.category, scene), rule.blames, rule.id, rule.retryable)
     return Kind(_by_scene(error_type.rpartition(".")[2], first, scene))
+
+
+def _in_scene(category: Category, scene: Scene) -> Category:
+    if scene is Scene.COLLECTION and category in _COLLECTION:
+        return Category.COLLECTION
+    if scene in (Scene.TEST, Scene.FIXTURE) and category is Category.CRASH_PYTHON:
+        return Category.TEST_ERROR  # pytest caught it: the test failed, not the process
+    return category
 
 
 def _by_scene(name: str, first: str, scene: Scene) -> Category:
     if scene is Scene.COLLECTION:
         return Category.COLLECTION
     if scene is Scene.SCRIPT:
-        return Category.CRASH_PYTHON
+        foreign = (name == "AttributeError" and _FOREIGN_MODULE.match(first)) or (
+            name == "ImportError" and "-packages/" in first and first.startswith("cannot import name")
+        )
+        return Category.DEPENDENCY if foreign else Category.CRASH_PYTHON
     if scene is Scene.TEST and (name == "AssertionError" or (name == "Failed" and not first.startswith("Timeout"))):
         return Category.TEST_ASSERTION
     return Category.TEST_ERROR

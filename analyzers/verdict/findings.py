@@ -68,9 +68,11 @@ def of_mark(rank: int | None, file: str, mark: Mark) -> Finding:
 
 
 def of_usage(rank: int | None, file: str, line: Line) -> Finding:
-    """pytest did not understand what it was told to do."""
+    """pytest, or a script's own argparse, did not understand what it was told to do."""
     evidence = Evidence(file, line.number, excerpt(line.text))
-    return Finding(Category.COLLECTION, Role.CAUSE, Error(None, line.text), evidence, offset=line.offset, rank=rank)
+    of_pytest = line.text.startswith(("__main__.py", "ERROR: ")) or "pytest" in line.text.partition(": error: ")[0]
+    category = Category.COLLECTION if of_pytest else Category.CRASH_PYTHON
+    return Finding(category, Role.CAUSE, Error(None, line.text), evidence, offset=line.offset, rank=rank)
 
 
 def of_outcome(rank: int | None, file: str, outcome: Outcome) -> Finding:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from analyzers.model import Category, Confidence, Finding, Role
 from analyzers.verdict.story import RankStory
+
+#: Each pair of ranks counts these on its own.
+_POINT_TO_POINT = ("SEND", "RECV", "COALESCED")
 
 
 def find_laggards(stories: Mapping[int, RankStory]) -> tuple[tuple[int, ...], Finding] | None:
@@ -37,23 +40,30 @@ def _waited(story: RankStory) -> bool:
 
 
 def _in_another_operation(waiting: Mapping[int, RankStory]) -> tuple[int, ...]:
-    """Compare, group by group, where each rank's own watchdog fired: the fewest that disagree are the odd ones."""
+    """Compare, group by group, where each rank's own watchdog fired: the few that disagree with the most are odd."""
     by_group: dict[str, dict[int, tuple[int, str]]] = {}
     for rank, story in waiting.items():
         for event in story.timeouts:
-            if event.seq is not None:
+            if event.seq is not None and not event.signature.startswith(_POINT_TO_POINT):
                 by_group.setdefault(event.group, {}).setdefault(rank, (event.seq, event.signature))
-    for places in by_group.values():
+    for group, places in by_group.items():
         counts = Counter(places.values()).most_common()
-        if len(counts) < 2:
+        if len(counts) < 2 or (not group and not _is_one_group(places.values())):
             continue
+        most, count = counts[0]
+        if count * 2 > len(places):
+            return tuple(rank for rank, place in places.items() if place != most)
         lowest = min(seq for seq, _ in places.values())
         behind = tuple(rank for rank, (seq, _) in places.items() if seq == lowest)
         if len(behind) < len(places):
             return behind
-        if counts[0][1] > counts[1][1]:
-            return tuple(rank for rank, place in places.items() if place != counts[0][0])
     return ()
+
+
+def _is_one_group(places: Iterable[tuple[int, str]]) -> bool:
+    """Whether the lines may be of one process group, which they do not name: counters of different groups differ."""
+    numbers, signatures = zip(*places, strict=True)
+    return len(set(numbers)) == 1 or len(set(signatures)) == 1
 
 
 def _behind(stories: Mapping[int, RankStory]) -> tuple[int, ...]:

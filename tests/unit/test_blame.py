@@ -240,3 +240,20 @@ def test_a_job_without_artifact_is_told_from_what_its_log_holds(rules: RuleSet) 
     assert (found.culprit_ranks, found.location) == ((0,), "megatron/core/b.py:9")
     assert found.evidence is not None
     assert (found.evidence.file, found.evidence.line) == ("job.log", 4)
+
+
+def test_counters_of_different_groups_are_not_compared(rules: RuleSet) -> None:
+    told = {0: watchdog(0, seq=500, op="ALLGATHER"), 1: watchdog(1, seq=500, op="ALLGATHER"), 3: watchdog(3, seq=20)}
+    nameless = {rank: text.replace("[PG ID 0 PG GUID 0(default_pg) Rank", "[Rank") for rank, text in told.items()}
+    running = dict.fromkeys(range(4), pytest_log({TEST: ""}, closing=None))
+    assert verdict(rules, ranks(nameless, stdout=running)).culprit_ranks == (2,)
+
+
+def test_the_one_that_ran_ahead_is_odd_too(rules: RuleSet) -> None:
+    stderr = {rank: watchdog(rank, seq=8 if rank == 2 else 7) for rank in range(4)}
+    assert verdict(rules, ranks(stderr)).culprit_ranks == (2,)
+
+
+def test_a_script_that_does_not_know_its_argument(rules: RuleSet) -> None:
+    usage = "usage: pretrain_gpt.py [-h]\npretrain_gpt.py: error: argument --seed: invalid int value: 'x'\n"
+    assert verdict(rules, ranks(dict.fromkeys(range(2), usage), of=2)).category is Category.CRASH_PYTHON
