@@ -158,9 +158,7 @@ def _earliest(findings: Sequence[Finding]) -> Finding:
 def _by_signal(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
     """A process that a signal ended and that had nothing to say about it."""
     silent = [
-        e
-        for e in exits.exits
-        if e.exit_code < 0 and e.exit_code != SIGTERM and not (stories.get(e.rank) and stories[e.rank].first)
+        e for e in exits.exits if e.exit_code < 0 and e.exit_code != SIGTERM and not _explained(stories.get(e.rank), e)
     ]
     if not silent:
         return None
@@ -176,6 +174,13 @@ def _by_signal(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
         confidence=Confidence.MEDIUM,
     )
     return _verdict(stories, alike, finding, exits)
+
+
+def _explained(story: RankStory | None, told: ProcessExit) -> bool:
+    """Whether a rank's log says why it ended; a watchdog that reports where the others hang ends its process, too."""
+    if story is None:
+        return False
+    return story.first is not None or (bool(story.states) and signal_name(told.exit_code) == "SIGABRT")
 
 
 def _by_accusation(stories: Mapping[int, RankStory]) -> Blame | None:

@@ -125,18 +125,19 @@ class StoryTeller:
         return None
 
     def _from_reports(self, story: RankStory, sessions: Sequence[tuple[StreamReading, Session]]) -> Finding | None:
-        """The first test in the order of the run whose report says why it failed."""
-        found: list[tuple[int, Finding]] = []
+        """The first test in the order of the run whose report says why it failed; pytest prints teardown errors first."""
+        found: list[tuple[int, bool, Finding]] = []
         for number, (stream, session) in enumerate(sessions):
             order = {outcome.node_id: place for place, outcome in enumerate(session.outcomes.values())}
             for report in session.reports:
                 trace = report.primary(session.root)
                 if trace is not None:
                     place = order.get(report.node_id or "", -1 if report.when in ("collecting", "conftest") else 10**6)
-                    found.append((number * 10**7 + place, self._of_report(story.rank, stream, session, report, trace)))
+                    finding = self._of_report(story.rank, stream, session, report, trace)
+                    found.append((number * 10**7 + place, report.when == "teardown", finding))
         if not found:
             return None
-        finding = min(found, key=lambda item: (item[0], item[1].evidence.line))[1]
+        finding = min(found, key=lambda item: (*item[:2], item[2].evidence.line))[2]
         self._note_accusation(story, finding.error.message, [])
         return finding
 
