@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from config.repo import RepoConfig
 
 from .context import Job, JobFinding
-from .runs import candidates, failed_leaves
+from .runs import candidates, failed_leaves, shown_name
 from .selection import Selected, select
 
 
@@ -18,14 +18,15 @@ def rerun_hint(finding: JobFinding, jobs: Sequence[Job], config: RepoConfig) -> 
     With several failed jobs it is always `failed`: gates stay shut until all are green, so one by one only costs time.
     """
     leaves = failed_leaves(jobs, config.jobs)
-    chosen = [item for item in candidates(jobs, config.jobs) if item.job_id == finding.job_id]
-    if len(leaves) != 1 or not chosen or chosen[0].name.kind not in {"unit", "functional"}:
+    if len(leaves) != 1 or shown_name(leaves[0], config.jobs) != finding.job_name:
         return "/mlm rerun failed"
-    name = chosen[0].name
-    kind = [item for item in candidates(jobs, config.jobs) if item.name.kind == name.kind]
-    folder = name.bucket.split("/*")[0]
-    for word in (folder.rsplit("/", 1)[-1], name.bucket):
-        picked = select(kind, [word])
-        if isinstance(picked, Selected) and [item.job_id for item in picked.jobs] == [finding.job_id]:
+    everything = candidates(jobs, config.jobs)
+    name = next(item.name for item in everything if item.job_id == leaves[0].id)
+    if name.kind not in {"unit", "functional"}:
+        return "/mlm rerun failed"
+    same_kind = [item for item in everything if item.name.kind == name.kind]
+    for word in (name.bucket.split("/*")[0].rsplit("/", 1)[-1], name.bucket):
+        picked = select(same_kind, [word])
+        if isinstance(picked, Selected) and [item.job_id for item in picked.jobs] == [leaves[0].id]:
             return f"/mlm rerun {name.kind} {shlex.quote(word)}"
     return "/mlm rerun failed"

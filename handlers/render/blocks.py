@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from analyzers.model import Category, Command, Diagnosis, Role
 
@@ -56,7 +56,11 @@ def cause_block(cause: Cause, detail: Detail) -> str:
         *_not_read(found),
         *_attempts(found),
     ]
-    blocks = [_lead(found), "\n".join(facts), *_commands(found.commands[:1]), *_proof(found, detail)]
+    if cause.jobs:
+        # On a pull request the line on re-running knows all failed jobs; the analysis of one job cannot.
+        found = replace(found, commands=tuple(one for one in found.commands if not one.command.startswith("/mlm ")))
+    shown = found.commands[: min(detail.commands, 1)]
+    blocks = [_lead(found), "\n".join(facts), *_commands(shown), *_proof(found, detail)]
     return "\n\n".join(block for block in blocks if block)
 
 

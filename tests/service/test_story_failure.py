@@ -180,3 +180,24 @@ async def test_a_locked_conversation_is_no_reason_to_try_for_ever(world: World, 
     await world.idle()
     assert world.answers(pull) == []
     assert len(github.asked("POST", r"/comments$")) <= 2
+
+
+async def test_a_failure_in_the_merge_queue_is_told_on_its_pull_request(world: World, github: SimulatedGitHub) -> None:
+    pull = await github.open_pull(author="ada")
+    branch = f"gh-readonly-queue/main/pr-{pull.number}-{'c' * 40}"
+    run = await github.start_run(pull, branch=branch, head_sha=pull.merge_commit_sha, event="merge_group")
+    await fail(world, run, "cuda-oom")
+    await github.finish_run(run)
+    await world.idle(within_s=60)
+    (comment,) = world.answers(pull)
+    assert "in the merge queue" in comment
+    assert "Out of GPU memory on rank 5 of 8" in comment
+
+
+async def test_a_cancelled_run_is_no_failure(world: World, github: SimulatedGitHub) -> None:
+    pull = await github.open_pull(author="ada")
+    run = await github.start_run(pull)
+    await github.start_job(run, MODELS)
+    await github.cancel_run(run)
+    await world.idle()
+    assert world.answers(pull) == []

@@ -187,3 +187,10 @@ def test_every_category_has_words(category: Category) -> None:
     for retryable in (True, False):
         body = render_diagnosis(make_diagnosis(category=category, retryable=retryable))
         assert "**Re-run:**" in body
+
+
+def test_the_hint_knows_jobs_that_a_new_attempt_copied() -> None:
+    found = make_diagnosis(category=Category.NETWORK, retryable=True)
+    copied = make_job(id=300, attempt=2)
+    body = report_of(copied, make_job(DATA, "success", id=301, attempt=2), findings=(make_finding(diagnosis=found),))
+    assert "Comment `/mlm rerun unit models`" in body
