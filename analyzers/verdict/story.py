@@ -125,7 +125,7 @@ class StoryTeller:
         return None
 
     def _from_reports(self, story: RankStory, sessions: Sequence[tuple[StreamReading, Session]]) -> Finding | None:
-        """The first test in the order of the run whose report says why it failed; pytest prints teardown errors first."""
+        """The first test in the order of the run whose report says why it failed; teardowns are printed first."""
         found: list[tuple[int, bool, Finding]] = []
         for number, (stream, session) in enumerate(sessions):
             order = {outcome.node_id: place for place, outcome in enumerate(session.outcomes.values())}
