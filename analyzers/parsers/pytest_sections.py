@@ -174,5 +174,6 @@ class SectionReader:
 def _names_type(word: str, closing: str) -> bool:
     """Whether the first word of the error lines is the exception's class, given the class in the closing place."""
     if closing:
-        return word.rpartition(".")[2] == closing.rpartition(".")[2]
+        said, closed = word.rpartition(".")[2], closing.rpartition(".")[2]
+        return said == closed or ("." in word and said.startswith("_") and said.endswith(closed))  # numpy shows a base
     return "." in word or word[:1].isupper()

@@ -22,7 +22,7 @@ def find_laggards(stories: Mapping[int, RankStory]) -> tuple[tuple[int, ...], Fi
     waiting = {rank: story for rank, story in stories.items() if _waited(story)}
     if not waiting:
         return None
-    odd = _in_another_operation(waiting)
+    odd = _in_another_operation(waiting, complete=len(waiting) == len(stories))
     if odd:
         own = [story.first for rank in odd if (story := stories[rank]).first is not None]
         return odd, min((f for f in own if f), key=lambda f: f.rank or 0)
@@ -39,8 +39,11 @@ def _waited(story: RankStory) -> bool:
     return bool(story.timeouts) or (story.first is not None and story.first.category is Category.COLLECTIVE_TIMEOUT)
 
 
-def _in_another_operation(waiting: Mapping[int, RankStory]) -> tuple[int, ...]:
-    """Compare, group by group, where each rank's own watchdog fired: the few that disagree with the most are odd."""
+def _in_another_operation(waiting: Mapping[int, RankStory], *, complete: bool) -> tuple[int, ...]:
+    """Compare, group by group, where each rank's own watchdog fired: the few that disagree with the most are odd.
+
+    Where lines name no group and nobody is absent (`complete`), the few wait for ranks of the most.
+    """
     by_group: dict[str, dict[int, tuple[int, str]]] = {}
     for rank, story in waiting.items():
         for event in story.timeouts:
@@ -48,9 +51,11 @@ def _in_another_operation(waiting: Mapping[int, RankStory]) -> tuple[int, ...]:
                 by_group.setdefault(event.group, {}).setdefault(rank, (event.seq, event.signature))
     for group, places in by_group.items():
         counts = Counter(places.values()).most_common()
-        if len(counts) < 2 or (not group and not _is_one_group(places.values())):
+        if len(counts) < 2:
             continue
         most, count = counts[0]
+        if not group and not _is_one_group(places.values()) and not (complete and count * 2 > len(places)):
+            continue
         if count * 2 > len(places):
             return tuple(rank for rank, place in places.items() if place != most)
         lowest = min(seq for seq, _ in places.values())
