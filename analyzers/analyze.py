@@ -22,7 +22,7 @@ from analyzers.parsers.job_report import Ending, JobReport
 from analyzers.parsers.rank_log import LogReading, RankLogReader
 from analyzers.reading.layout import Kind, Place, RunKey, place
 from analyzers.rules import RuleSet
-from analyzers.verdict.blame import Blame
+from analyzers.verdict.accusation import Blame
 from analyzers.verdict.category import is_retryable
 from analyzers.verdict.choice import attempts_of, decisive_run
 from analyzers.verdict.dumps import decide_by_dumps, read_dumps

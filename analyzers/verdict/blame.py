@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from analyzers.model import AlsoSeen, Category, Confidence, Error, Evidence, Finding, Role
-from analyzers.parsers.job_report import ProcessExit
+from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
 from analyzers.parsers.native import signal_name
+from analyzers.verdict.accusation import SIGTERM, Blame, Exits, make_out
 from analyzers.verdict.fingerprint import normalise
 from analyzers.verdict.hang import find_laggards
 from analyzers.verdict.story import RankStory
@@ -30,29 +30,6 @@ _EXPLAINS = (
     Category.CRASH_NATIVE,
     Category.NETWORK,
 )
-SIGTERM = -15
-
-
-@dataclass(frozen=True)
-class Exits:
-    """What the launcher told, and in which file: exits by the summary, the processes by rank."""
-
-    file: str = ""
-    exits: tuple[ProcessExit, ...] = ()
-    rank_of_pid: Mapping[int, int] | None = None
-    ended: int = 0  # processes that the launcher ended
-
-
-@dataclass(frozen=True)
-class Blame:
-    """The verdict over the ranks of one start; `finding` is the primary one. Sorted, disjoint."""
-
-    finding: Finding
-    culprits: tuple[int, ...]
-    victims: tuple[int, ...]
-    silent: tuple[int, ...] = ()
-    tests: tuple[str, ...] = ()
-    also: tuple[AlsoSeen, ...] = ()
 
 
 def assign_blame(
@@ -89,7 +66,7 @@ def _by_node(
     for rank, finding in node:
         suspects = (rank,) if rank is not None else _killed(exits) if finding.category is Category.HOST_OOM else ()
         if suspects:
-            return _verdict(stories, suspects, replace(finding, rank=suspects[0]), exits)
+            return make_out(stories, suspects, replace(finding, rank=suspects[0]), exits)
     return None
 
 
@@ -106,7 +83,7 @@ def _by_mismatch(stories: Mapping[int, RankStory]) -> Blame | None:
     agreed = counts[0][0] if len(counts) > 1 and counts[0][1] > counts[1][1] else None
     culprits = tuple(rank for rank, signature in signatures.items() if signature != agreed)
     finding = stories[culprits[0]].first
-    return _verdict(stories, culprits, finding) if finding else None
+    return make_out(stories, culprits, finding) if finding else None
 
 
 def _by_cause(stories: Mapping[int, RankStory], exits: Exits, *, logged: bool = False) -> Blame | None:
@@ -122,20 +99,28 @@ def _by_cause(stories: Mapping[int, RankStory], exits: Exits, *, logged: bool = 
     }
     if not causes:
         return None
-    chosen = _first_cause(causes, exits)
+    chosen = _first_cause(stories, causes, exits)
     alike = tuple(rank for rank, finding in causes.items() if _same(finding, chosen))
-    return _verdict(stories, alike, _earliest([causes[rank] for rank in alike]), exits)
+    finding = _earliest([causes[rank] for rank in alike])
+    if len(alike) < len(causes) and chosen.category not in _EXPLAINS and finding.confidence is Confidence.HIGH:
+        finding = replace(finding, confidence=Confidence.MEDIUM)  # something else failed elsewhere on its own
+    return make_out(stories, alike, finding, exits)
 
 
-def _first_cause(causes: Mapping[int, Finding], exits: Exits) -> Finding:
-    """Choose among different causes: what explains the others, what the launcher saw first, the lowest rank."""
+def _first_cause(stories: Mapping[int, RankStory], causes: Mapping[int, Finding], exits: Exits) -> Finding:
+    """Choose among different causes.
+
+    The earlier test comes first, as all ranks run the same tests in the same order and those that go on after one has
+    failed run into false errors; then what explains the others, what the launcher saw first, the lowest rank.
+    """
     first_at = min((e.at for e in exits.exits if e.at and e.exit_code != SIGTERM), default=None)
     early = {e.rank for e in exits.exits if e.at and first_at and (e.at - first_at).total_seconds() <= 1}
 
-    def weight(item: tuple[int, Finding]) -> tuple[int, bool, bool, int]:
+    def weight(item: tuple[int, Finding]) -> tuple[int, int, bool, bool, int]:
         rank, finding = item
         place = _EXPLAINS.index(finding.category) if finding.category in _EXPLAINS else len(_EXPLAINS)
-        return place, finding.confidence is not Confidence.HIGH, bool(early) and rank not in early, rank
+        unsure = finding.confidence is not Confidence.HIGH
+        return stories[rank].position, place, unsure, bool(early) and rank not in early, rank
 
     return min(causes.items(), key=weight)[1]
 
@@ -173,7 +158,7 @@ def _by_signal(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
         rank=first.rank,
         confidence=Confidence.MEDIUM,
     )
-    return _verdict(stories, alike, finding, exits)
+    return make_out(stories, alike, finding, exits)
 
 
 def _explained(story: RankStory | None, told: ProcessExit) -> bool:
@@ -193,7 +178,7 @@ def _by_accusation(stories: Mapping[int, RankStory]) -> Blame | None:
     finding = (
         _earliest([finding for finding in own if finding]) if own else _earliest([s.first for s in accusers if s.first])
     )
-    return _verdict(stories, named, finding)
+    return make_out(stories, named, finding)
 
 
 def _by_hang(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
@@ -204,7 +189,7 @@ def _by_hang(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
     own = stories[culprits[0]].first if len(culprits) == 1 else None
     if own is not None and own.role is Role.CAUSE:
         finding = own  # what it logged before it fell behind
-    return _verdict(stories, culprits, finding, exits)
+    return make_out(stories, culprits, finding, exits)
 
 
 def _by_exit_crash(stories: Mapping[int, RankStory]) -> Blame | None:
@@ -232,7 +217,7 @@ def _by_exit_code(stories: Mapping[int, RankStory], exits: Exits) -> Blame | Non
         rank=first.rank,
         confidence=Confidence.LOW,
     )
-    return _verdict(stories, tuple(sorted({e.rank for e in told})), finding, exits)
+    return make_out(stories, tuple(sorted({e.rank for e in told})), finding, exits)
 
 
 def _by_consequence(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
@@ -247,52 +232,4 @@ def _by_consequence(stories: Mapping[int, RankStory], exits: Exits) -> Blame | N
     culprits = suspects if len(suspects) == 1 else ()
     if silent and finding.category is not Category.COLLECTIVE_TIMEOUT:
         finding = replace(finding, category=Category.UNKNOWN, retryable=None)  # why they fell silent, nobody says
-    return _verdict(stories, culprits, finding, exits)
-
-
-def _verdict(
-    stories: Mapping[int, RankStory], culprits: Sequence[int], finding: Finding, exits: Exits | None = None
-) -> Blame:
-    everyone = set(stories) | {e.rank for e in (exits.exits if exits else ())}
-    victims = tuple(sorted(everyone - set(culprits)))
-    silent = tuple(rank for rank, story in stories.items() if story.last is None and rank not in culprits)
-    return Blame(
-        finding,
-        tuple(sorted(culprits)),
-        victims if culprits else (),
-        silent=tuple(rank for rank in silent if rank not in victims),
-        tests=_tests(stories, culprits, finding),
-        also=_also(stories, culprits, finding),
-    )
-
-
-def _tests(stories: Mapping[int, RankStory], culprits: Sequence[int], finding: Finding) -> tuple[str, ...]:
-    """The tests that failed on the culprits; one that began and never ended failed by crash or hang."""
-    if finding.category is Category.COLLECTION:
-        return ()
-    blamed = [stories[rank] for rank in culprits if rank in stories]
-    failed = [test for story in blamed for test in story.failed]
-    ends_process = finding.category in (Category.CRASH_NATIVE, Category.COLLECTIVE_TIMEOUT, Category.HOST_OOM)
-    if not failed or ends_process:
-        failed += [story.running for story in blamed if story.running]
-    if not failed and ends_process:
-        failed += [story.running for story in stories.values() if story.running]
-    return tuple(dict.fromkeys(failed))
-
-
-def _also(stories: Mapping[int, RankStory], culprits: Sequence[int], finding: Finding) -> tuple[AlsoSeen, ...]:
-    groups: dict[tuple[Category, Role], list[Finding]] = {}
-    for rank, story in stories.items():
-        if story.first is not None and rank not in culprits and story.first is not finding:
-            role = Role.CONSEQUENCE
-            groups.setdefault((story.first.category, role), []).append(story.first)
-    return tuple(
-        AlsoSeen(
-            category,
-            tuple(sorted(f.rank for f in found if f.rank is not None)),
-            role,
-            found[0].evidence.file,
-            found[0].evidence.line,
-        )
-        for (category, role), found in groups.items()
-    )
+    return make_out(stories, culprits, finding, exits)

@@ -9,7 +9,7 @@ from analyzers.model import Category, Error, Evidence, Finding, Role, Skipped, S
 from analyzers.parsers.flight_recorder import is_flight_dump, read_dump
 from analyzers.parsers.flight_recorder_model import Dump, HangVerdict, Unreadable
 from analyzers.parsers.flight_recorder_verdict import diagnose_dumps
-from analyzers.verdict.blame import Blame
+from analyzers.verdict.accusation import Blame
 
 
 def read_dumps(sources: Iterable[Source]) -> tuple[list[Dump], list[Skipped]]:

@@ -13,7 +13,8 @@ from analyzers.parsers.job_report import ProcessExit
 from analyzers.parsers.rank_log import LogReading, Mark, StreamReading
 from analyzers.reading.layout import Kind, RunKey
 from analyzers.rules import RuleSet
-from analyzers.verdict.blame import Blame, Exits, assign_blame
+from analyzers.verdict.accusation import Blame, Exits
+from analyzers.verdict.blame import assign_blame
 from analyzers.verdict.story import RankStory, StoryTeller
 
 _PID = re.compile(r"\bpid=?'?(\d+)|Killed process (\d+)")

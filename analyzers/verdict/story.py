@@ -53,6 +53,7 @@ class RankStory:
     unfinished: bool = False  # pytest began and printed no closing line
     in_tests: bool = False  # pytest ran tests: it catches what they raise, so an exception on stderr was only logged
     running: str | None = None
+    position: int = 0  # of the first test that failed, or never ended, in the order of the run
     failed: tuple[str, ...] = ()
     named: tuple[int, ...] = ()
     signature: str | None = None
@@ -111,6 +112,9 @@ class StoryTeller:
         story.running = running.node_id if running and story.unfinished else None
         bad = [outcome.node_id for session in sessions for outcome in session.bad]
         story.failed = tuple(dict.fromkeys(bad))
+        ran = [outcome for session in sessions for outcome in session.outcomes.values()]
+        open_ended = (place for place, outcome in enumerate(ran) if outcome.result in (None, "FAILED", "ERROR"))
+        story.position = next(open_ended, 0)
         for stream in streams:
             for event in stream.collectives:
                 (story.timeouts if event.kind is CollectiveKind.TIMEOUT else story.states).append(event)

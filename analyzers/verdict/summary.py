@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analyzers.model import Category, Error
-from analyzers.verdict.blame import Blame
+from analyzers.verdict.accusation import Blame
 
 #: What the culprit did, after "rank 3"; the plural reads alike.
 _WORDS = {

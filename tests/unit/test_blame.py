@@ -257,3 +257,15 @@ def test_the_one_that_ran_ahead_is_odd_too(rules: RuleSet) -> None:
 def test_a_script_that_does_not_know_its_argument(rules: RuleSet) -> None:
     usage = "usage: pretrain_gpt.py [-h]\npretrain_gpt.py: error: argument --seed: invalid int value: 'x'\n"
     assert verdict(rules, ranks(dict.fromkeys(range(2), usage), of=2)).category is Category.CRASH_PYTHON
+
+
+def test_the_rank_that_failed_the_earlier_test_made_the_others_run_into_false_errors(rules: RuleSet) -> None:
+    later = TEST.replace("test_step", "test_later")
+    first = failures(failure("TestX.test_step", "assert 3 == 4", "tests/unit_tests/models/test_x.py:9 test_step"))
+    false = failures(
+        failure("TestX.test_later", "RuntimeError: sizes differ", "tests/unit_tests/models/test_x.py:20 f")
+    )
+    stdout = dict.fromkeys(range(4), pytest_log({TEST: "PASSED", later: "FAILED"}, sections=false))
+    stdout[2] = pytest_log({TEST: "FAILED", later: "PASSED"}, sections=first)
+    found = verdict(rules, ranks({}, stdout=stdout))
+    assert (found.category, found.culprit_ranks, found.failed_tests) == (Category.TEST_ASSERTION, (2,), (TEST,))
