@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
+from analyzers.parsers.job_report import ProcessExit
 from analyzers.parsers.native import signal_name
 from analyzers.verdict.accusation import SIGTERM, Blame, Exits, make_out
 from analyzers.verdict.fingerprint import normalise
