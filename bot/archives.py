@@ -227,7 +227,7 @@ def _member_pieces(data: mmap.mmap | bytes, entry: ZipEntry, budget: Budget) -> 
     done, crc = 0, 0
     for piece in pieces:
         done += len(piece)
-        crc = zlib.crc32(piece, crc)
+        crc = _crc32(piece, crc)
         if not budget.spend(entry.name, done, entry.packed):
             return
         yield piece
@@ -251,6 +251,17 @@ def _inflated(packed: Iterator[bytes], complain: Callable[[str], object]) -> Ite
                 yield piece
     except damage:
         complain("it is damaged: it cannot be unpacked to its end")
+
+
+def _fast_crc32() -> Callable[[bytes, int], int]:
+    try:
+        from isal import isal_zlib  # noqa: PLC0415  (a wheel that not every platform has)
+    except ImportError:
+        return zlib.crc32
+    return isal_zlib.crc32
+
+
+_crc32 = _fast_crc32()
 
 
 class _Inflater(Protocol):

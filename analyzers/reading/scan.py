@@ -6,14 +6,16 @@ What comes out does not depend on where the chunks of the source happen to end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from ahocorasick_rs import MATCHKIND_LEFTMOST_FIRST, BytesAhoCorasick
-
 from analyzers.model import Source
+from analyzers.reading.anchors import Anchor, Anchors
 from analyzers.reading.clean import clean, split_prefixes
+from analyzers.reading.literals import Match, count_lines
+
+__all__ = ["Anchor", "Anchors", "Line", "LogScan"]
 
 #: A line longer than this is handled in pieces of this size, all with the number of the line.
 SEGMENT_BYTES = 64 * 1024
@@ -25,20 +27,8 @@ TAIL_LINES = 40
 TAIL_BYTES = 16 * 1024
 #: A log that hits on nearly every line is cut off here; its end is still told.
 MAX_LINES = 200_000
-#: Above 64 patterns the search falls from its vector code to an automaton seven times slower: take two searches.
-_PATTERNS_PER_SEARCH = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Anchor:
-    """A literal that makes a line interesting, with the number of lines after it that belong to it.
-
-    `most` caps floods: further lines with this anchor are counted, and told only if something else asks for them.
-    """
-
-    literal: str
-    after: int = 0
-    most: int = 1_000
+#: A key in so many lines without an anchor is given up for the anchors themselves.
+_NOISE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,43 +47,21 @@ class Line:
     hit: bool = False
 
 
-class Anchors:
-    """A compiled set of anchors; build it once, use it for any number of logs, from any thread."""
-
-    def __init__(self, anchors: Sequence[Anchor]) -> None:
-        """Compile; of two anchors with one literal the wider is kept."""
-        widest: dict[str, Anchor] = {}
-        for anchor in anchors:
-            known = widest.get(anchor.literal)
-            if known is None or anchor.after > known.after:
-                widest[anchor.literal] = anchor
-        self.anchors = tuple(widest.values())
-        self._searches = tuple(
-            (start, BytesAhoCorasick([a.literal.encode() for a in part], matchkind=MATCHKIND_LEFTMOST_FIRST))
-            for start in range(0, len(self.anchors), _PATTERNS_PER_SEARCH)
-            if (part := self.anchors[start : start + _PATTERNS_PER_SEARCH])
-        )
-
-    def find(self, block: bytes) -> list[tuple[int, int, int]]:
-        """Return (start, end, index of the anchor) of each match, in order."""
-        found = [
-            (start, end, first + index)
-            for first, search in self._searches
-            for index, start, end in search.find_matches_as_indexes(block)
-        ]
-        if len(self._searches) > 1:
-            found.sort()
-        return found
-
-
 class LogScan:
-    """The lines of interest of one source, in order. Iterate once; after that the three counts are final."""
+    """The lines of interest of one source, in order. Iterate once; after that the three counts are final.
+
+    `counts`: how often each anchor occurred, in the order of `Anchors.anchors`; floods are counted to their limit.
+    """
 
     def __init__(self, source: Source, anchors: Anchors, *, woven: bool = False) -> None:
         """Prepare; `woven`: the lines of several ranks stand in this file (see `split_prefixes`)."""
         self._source = source
         self._anchors = anchors
         self._woven = woven
+        self._dropped: frozenset[int] = frozenset()
+        self._noisy: frozenset[bytes] = frozenset()
+        self._misses: dict[bytes, int] = {}
+        self._search = anchors.search(self._dropped, self._noisy)
         self._number = 1  # of the line at the place reached
         self._window = 0  # lines still owed to the anchor before
         self._emitted = 0
@@ -106,94 +74,109 @@ class LogScan:
 
     def __iter__(self) -> Iterator[Line]:
         """Read the source once and yield what is of interest."""
-        carry = b""
-        for chunk in self._source.chunks():
-            block = carry + chunk if carry else bytes(chunk)
-            cut = block.rfind(b"\n") + 1
-            cut += (len(block) - cut) // SEGMENT_BYTES * SEGMENT_BYTES
-            carry = block[cut:]
-            if cut:
-                yield from self._read_block(block[:cut])
-        if carry:
-            yield from self._read_block(carry)
+        for block in _blocks(self._source.chunks()):
+            yield from self._read_block(block)
+            self.size_bytes += len(block)
+            self._open = not block.endswith(b"\n")
         self.lines = self._number - 1 + self._open
         yield from self._read_tail()
 
     def _read_block(self, block: bytes) -> Iterator[Line]:
         """Yield from a block of whole segments; `pos` always stands at the start of one."""
-        hits = self._anchors.find(block)
-        pos, reached = 0, 0
-        while pos < len(block):
-            reached = _first_from(hits, reached, pos)
-            if self._window <= 0 or self._emitted >= MAX_LINES:
-                start, reached = self._next_start(block, hits, reached, pos)
-                self._pass_over(block, pos, start)
-                pos = start
-                if pos >= len(block):
-                    break
-            end = _segment_end(block, pos)
-            inside, reached = _hits_until(hits, reached, end)
-            self._open_window(inside)
-            yield from self._cut(block, pos, end, inside)
-            self._tail, self._tail_cut = b"", False
-            self._number += block.endswith(b"\n", pos, end)
+        search = self._search
+        hits = search.find(block) if self._emitted < MAX_LINES else []
+        pos = passed = reached = 0
+        while pos < len(block) and self._emitted < MAX_LINES:
+            reached = _first_beyond(hits, reached, pos)
+            if self._window > 0:
+                start = pos
+            elif reached < len(hits):
+                start = _segment_start(block, pos, max(pos, hits[reached][1]))
+            else:
+                break
+            end = _segment_end(block, start)
+            raw = block[start:end]
+            inside: list[Match] = []
+            if reached < len(hits) and hits[reached][1] < end:
+                inside = self._anchors.find_in_line(raw)
+                live = self._count(inside, search.keys[hits[reached][0]])
+            else:
+                live = False
+            if live or self._window > 0:
+                self._pass_over(block, passed, start)
+                passed = end
+                self._open_window(inside if live else ())
+                yield from self._cut(raw, start, inside)
+                self._number += raw.endswith(b"\n")
+            if search is not self._search:  # from here on, wherever the block ends: what is found must not depend on it
+                search = self._search
+                hits, reached = [(key, end + a, end + b) for key, a, b in search.find(block[end:])], 0
             pos = end
-        self.size_bytes += len(block)
-        self._open = not block.endswith(b"\n")
+        self._pass_over(block, passed, len(block))
 
-    def _next_start(self, block: bytes, hits: list[tuple[int, int, int]], reached: int, pos: int) -> tuple[int, int]:
-        """Find the start of the next segment with an anchor that is not used up; count those that are."""
-        line_start, line_end = pos, -1
-        for i in range(reached, len(hits)):
-            start, end, index = hits[i]
-            if self.counts[index] >= self._anchors.anchors[index].most or self._emitted >= MAX_LINES:
-                self.counts[index] += 1
+    def _count(self, inside: list[Match], key: bytes) -> bool:
+        """Count the anchors of a line that has this key; say whether one of them is not used up."""
+        anchors, counts, live, known = self._anchors.anchors, self.counts, False, False
+        for index, _, _ in inside:
+            if index in self._dropped:
                 continue
-            if start >= line_end:
-                line_start = block.rfind(b"\n", pos, start) + 1 or pos
-                line_end = block.find(b"\n", start)
-                line_end = len(block) if line_end < 0 else line_end
-            segment = line_start + (start - line_start) // SEGMENT_BYTES * SEGMENT_BYTES
-            if end <= segment + SEGMENT_BYTES:
-                return segment, i
-        return len(block), len(hits)
+            known = True
+            counts[index] += 1
+            live = live or counts[index] <= anchors[index].most
+            if counts[index] >= anchors[index].counted:
+                self._dropped |= {index}
+                self._search = self._anchors.search(self._dropped, self._noisy)
+        if not known and key not in self._search.own:
+            self._misses[key] = self._misses.get(key, 0) + 1
+            if self._misses[key] >= _NOISE:
+                self._noisy |= {key}
+                self._search = self._anchors.search(self._dropped, self._noisy)
+        return live
 
-    def _open_window(self, inside: list[tuple[int, int, int]]) -> None:
+    def _open_window(self, inside: Sequence[Match]) -> None:
         self._window -= 1
-        for _, _, index in inside:
+        for index, _, _ in inside:
             anchor = self._anchors.anchors[index]
-            self.counts[index] += 1
-            if self.counts[index] <= anchor.most:
-                self._window = max(self._window, anchor.after)
+            if anchor.after > self._window and self.counts[index] <= anchor.most:
+                self._window = anchor.after
 
     def _pass_over(self, block: bytes, pos: int, end: int) -> None:
         """Count the lines that nobody asked for, and keep the last of them for the end of the log."""
         if end <= pos:
             return
-        self._number += block.count(b"\n", pos, end)
+        self._number += count_lines(block, pos, end)
         passed = self._tail + block[max(pos, end - TAIL_BYTES) : end]
         self._tail_cut = self._tail_cut or end - pos > TAIL_BYTES or len(passed) > TAIL_BYTES
         self._tail = passed[-TAIL_BYTES:]
 
-    def _cut(self, block: bytes, pos: int, end: int, inside: list[tuple[int, int, int]]) -> Iterator[Line]:
-        """Yield the line of one segment; a carriage return starts it anew, as on a terminal."""
-        piece_start = pos
+    def _cut(self, raw: bytes, place: int, inside: Sequence[Match]) -> list[Line]:
+        """Return the line of one segment; a carriage return starts it anew, as on a terminal."""
+        self._tail, self._tail_cut = b"", False
+        text = raw.rstrip(b"\r\n")
+        if len(text) <= TEXT_BYTES and b"\r" not in text:
+            self._emitted += 1
+            return [self._line(self.size_bytes + place, text, hit=bool(inside))]
+        return self._cut_pieces(text, place, sorted(start for _, start, _ in inside))
+
+    def _cut_pieces(self, text: bytes, place: int, anchored_at: Sequence[int]) -> list[Line]:
         pieces: list[tuple[int, int]] = []
-        for piece in block[pos:end].rstrip(b"\r\n").split(b"\r"):
+        piece_start = 0
+        for piece in text.split(b"\r"):
             pieces.append((piece_start, piece_start + len(piece)))
             piece_start += len(piece) + 1
-        last = max((i for i, (a, b) in enumerate(pieces) if block[a:b].strip()), default=0)
+        last = max((i for i, (a, b) in enumerate(pieces) if text[a:b].strip()), default=0)
+        lines: list[Line] = []
         for i, (start, stop) in enumerate(pieces):
-            anchored = next((at for at, _, _ in inside if start <= at < stop), None)
+            anchored = next((at for at in anchored_at if start <= at < stop), None)
             if anchored is None and i != last:
                 continue
             begin = start if stop - start <= TEXT_BYTES else max(start, (anchored or start) - _TEXT_BEFORE)
-            yield self._line(
-                self.size_bytes + begin, block[begin : min(stop, begin + TEXT_BYTES)], anchored is not None
-            )
-            self._emitted += 1
+            cut = text[begin : min(stop, begin + TEXT_BYTES)]
+            lines.append(self._line(self.size_bytes + place + begin, cut, hit=anchored is not None))
+        self._emitted += len(lines)
+        return lines
 
-    def _line(self, offset: int, raw: bytes, hit: bool) -> Line:
+    def _line(self, offset: int, raw: bytes, *, hit: bool) -> Line:
         text = clean(raw)
         if not text or not (text[0] in "[0123456789 " or "/" in text[:64]):
             return Line(self._number, offset, text, hit=hit)
@@ -219,19 +202,35 @@ class LogScan:
             yield self._line(offset + part.rstrip(b"\r").rfind(b"\r") + 1, text[:TEXT_BYTES], hit=False)
 
 
-def _first_from(hits: list[tuple[int, int, int]], reached: int, pos: int) -> int:
-    while reached < len(hits) and hits[reached][0] < pos:
+def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Cut anew: a block ends with a line or, inside a line of many segments, with a segment."""
+    carry = b""
+    for chunk in chunks:
+        cut = chunk.rfind(b"\n") + 1
+        if cut:
+            view = memoryview(chunk)
+            yield b"".join((carry, view[:cut])) if carry or cut < len(chunk) else chunk
+            carry = bytes(view[cut:])
+        else:
+            carry += chunk
+        if len(carry) >= SEGMENT_BYTES:
+            cut = len(carry) // SEGMENT_BYTES * SEGMENT_BYTES
+            yield carry[:cut]
+            carry = carry[cut:]
+    if carry:
+        yield carry
+
+
+def _first_beyond(hits: list[Match], reached: int, pos: int) -> int:
+    while reached < len(hits) and hits[reached][2] <= pos:
         reached += 1
     return reached
 
 
-def _hits_until(hits: list[tuple[int, int, int]], reached: int, end: int) -> tuple[list[tuple[int, int, int]], int]:
-    inside = []
-    while reached < len(hits) and hits[reached][0] < end:
-        if hits[reached][1] <= end:
-            inside.append(hits[reached])
-        reached += 1
-    return inside, reached
+def _segment_start(block: bytes, pos: int, at: int) -> int:
+    """Return the start of the segment that holds `at`; `pos` is the start of one at or before it."""
+    line_start = block.rfind(b"\n", pos, at) + 1 or pos
+    return line_start + (at - line_start) // SEGMENT_BYTES * SEGMENT_BYTES
 
 
 def _segment_end(block: bytes, pos: int) -> int:
