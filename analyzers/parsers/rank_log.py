@@ -222,7 +222,9 @@ class RankLogReader:
         readings = tuple(streams[key].end(scan.lines) for key in sorted(streams, key=_none_last))
         if place.kind is Kind.RANK and prefix_rank is None and readings:
             prefix_rank = readings[0].said_rank
-        return LogReading(place, readings, launcher.report(), scan.lines, scan.size_bytes, prefix_rank)
+        report = launcher.report()
+        told = tuple(_from_error_file(place, rank, chains) for rank, chains in report.chains.items())
+        return LogReading(place, readings + told, report, scan.lines, scan.size_bytes, prefix_rank)
 
 
 #: NCCL writes "host:pid:tid [device] ...": the device is the local rank.
@@ -235,6 +237,16 @@ def _rank_of(line: Line, place: Place) -> int | None:
     if line.rank is None and (nccl := _NCCL_DEVICE.match(line.text)):
         return int(nccl["device"])
     return line.rank
+
+
+def _from_error_file(place: Place, rank: int, chains: list[list[Trace]]) -> StreamReading:
+    """What the launcher quotes of a rank's error file: the exception that ended it."""
+    for chain in chains:
+        chain[0].uncaught = True
+    end = chains[-1][-1].end
+    return StreamReading(
+        place.name, Kind.LAUNCHER, "stderr", rank, chains=chains, during=[None] * len(chains), lines=end, seen=end
+    )
 
 
 def _none_last(rank: int | None) -> tuple[bool, int]:

@@ -7,10 +7,11 @@ prints a ProcessFailure. torch 2.11 to 2.13: torch/distributed/elastic/multiproc
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from analyzers.parsers.job_report import ProcessExit
+from analyzers.parsers.tracebacks import Trace, TracebackReader
 from analyzers.reading.scan import Line
 
 _FAILED = re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\) of binary")
@@ -19,6 +20,9 @@ _PROCESS_FAILURE = re.compile(r"ProcessFailure\(local_rank=(?P<rank>\d+), pid=(?
 _FIELD = re.compile(r"^\s*(?P<key>time|host|rank|exitcode)\s*: (?P<value>.*)$")
 _ENTRY = re.compile(r"^\s*\[\d+\]:")
 _ROOT_CAUSE = re.compile(r"^\s*Root Cause \(first observed failure\)")
+#: The traceback from the error file that torch's `@record` wrote, indented by two.
+_TRACEBACK = re.compile(r"^\s*traceback\s*: (?P<rest>Traceback \(most recent call last\):.*)$")
+_END = re.compile(r"^[-=]{20,}")
 _PAIR = re.compile(r"(?P<value>-?\d+) \((?:local_rank|pid): (?P<inner>\d+)\)")
 
 
@@ -30,6 +34,7 @@ class LauncherReport:
     early: tuple[ProcessExit, ...] = ()  # of the line printed at once: local ranks
     rank_of_pid: dict[int, int] | None = None
     ended_pids: tuple[int, ...] = ()
+    chains: dict[int, list[list[Trace]]] = field(default_factory=dict)  # from error files, by rank
 
     @property
     def failures(self) -> tuple[ProcessExit, ...]:
@@ -49,10 +54,22 @@ class LauncherReader:
         self._fields: dict[str, str] = {}
         self._line = 0
         self._root = False
+        self._traces: TracebackReader | None = None
+        self._chains: dict[int, list[list[Trace]]] = {}
 
     def feed(self, line: Line) -> bool:
         """Take one line; say whether it is the launcher's."""
         text = line.text
+        if self._traces is not None and not _ENTRY.match(text) and not _END.match(text):
+            self._traces.feed(replace(line, text=text.removeprefix("  ")))
+            return True
+        if told := _TRACEBACK.match(text):
+            self._traces = TracebackReader()
+            self._traces.feed(replace(line, text=told["rest"]))
+            return True
+        if _END.match(text):
+            self._settle()
+            return False
         if failed := _FAILED.search(text) or _PROCESS_FAILURE.search(text):
             rank, code, pid = int(failed["rank"]), int(failed["code"]), int(failed["pid"])
             if self._exits:  # the launcher began anew: what it says of the last start counts
@@ -79,14 +96,19 @@ class LauncherReader:
     def report(self) -> LauncherReport:
         """Settle what is open and return everything."""
         self._settle()
-        return LauncherReport(tuple(self._exits), tuple(self._early), dict(self._pids), tuple(self._ended))
+        return LauncherReport(
+            tuple(self._exits), tuple(self._early), dict(self._pids), tuple(self._ended), self._chains
+        )
 
     def _settle(self) -> None:
         fields, self._fields = self._fields, {}
+        traces, self._traces = self._traces, None
         rank, code = _PAIR.match(fields.get("rank", "")), _PAIR.match(fields.get("exitcode", ""))
         if rank is None or code is None:
             return
         self._pids[int(code["inner"])] = int(rank["value"])
+        if traces is not None and traces.chains:
+            self._chains[int(rank["value"])] = traces.chains
         self._exits.append(
             ProcessExit(
                 int(rank["value"]),

@@ -32,6 +32,9 @@ _EXPLAINS = (
     Category.NETWORK,
 )
 
+#: pytest's exit code when nothing was collected or all was deselected.
+_NO_TESTS = 5
+
 
 def assign_blame(
     stories: Mapping[int, RankStory], exits: Exits, node: Sequence[tuple[int | None, Finding]]
@@ -210,13 +213,15 @@ def _by_exit_code(stories: Mapping[int, RankStory], exits: Exits) -> Blame | Non
     if not told:
         return None
     first = min(told, key=lambda e: (not e.root_cause, e.rank))
+    no_tests = all(e.exit_code == _NO_TESTS and stories.get(e.rank) and not stories[e.rank].in_tests for e in told)
+    why = "pytest found no test to run" if no_tests else "no error in the rank's log"
     finding = Finding(
-        Category.UNKNOWN,
+        Category.COLLECTION if no_tests else Category.UNKNOWN,
         Role.CAUSE,
-        Error(None, f"exitcode  : {first.exit_code}, and no error in the rank's log"),
+        Error(None, f"exitcode  : {first.exit_code}, {why}"),
         Evidence(exits.file, first.line, (f"rank {first.rank}: exit code {first.exit_code}",)),
         rank=first.rank,
-        confidence=Confidence.LOW,
+        confidence=Confidence.MEDIUM if no_tests else Confidence.LOW,
     )
     return make_out(stories, tuple(sorted({e.rank for e in told})), finding, exits)
 

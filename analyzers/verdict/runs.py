@@ -92,6 +92,8 @@ def _is_next_node(before: RunKey, key: RunKey, known: set[int], ranks: set[int])
 
 
 def _has_ranks(reading: LogReading) -> bool:
+    if reading.place.kind is Kind.LAUNCHER:
+        return False  # it quotes ranks, but their own folder is the start's
     ranked = reading.place.kind is Kind.RANK or any(stream.rank is not None for stream in reading.streams)
     return ranked or _is_alone(reading)
 

@@ -78,7 +78,12 @@ class StoryTeller:
             run_done: some rank of this start came to its regular end, so what was only logged was survived.
         """
         ordered = sorted(
-            streams, key=lambda stream: (stream.kind is LogKind.NCCL, stream.stream != "stderr", stream.name)
+            streams,
+            key=lambda stream: (
+                stream.kind in (LogKind.NCCL, LogKind.LAUNCHER),
+                stream.stream != "stderr",
+                stream.name,
+            ),
         )
         story = RankStory(rank)
         sessions = [
