@@ -41,11 +41,12 @@ class Contexts:
         """
         if not self.connected:
             raise RateLimitedError("GitHub could not be reached yet", after_s=NOT_READY_WAIT_S)
-        github, comments, files = self.gateway.for_repo(repo)
+        github, comments, checks, files = self.gateway.for_repo(repo)
         return Context(
             repo=repo,
             github=github,
             comments=comments,
+            checks=checks,
             files=files,
             analysis=self.analysis,
             store=self.database.for_repo(repo.id),

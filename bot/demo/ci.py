@@ -100,12 +100,20 @@ class Actions:
 
     def start_job(self, repo: Repo, run: Run, job: Job) -> None:
         """A runner takes the job. `configure` reads the labels at this moment and never again (domain 3.2)."""
-        if job.status != "queued":
+        if job.status not in {"queued", "waiting"}:
             return
+        if run.status == "waiting":
+            self._set_run(run, "in_progress", None)
         job.status, job.started_at = "in_progress", self._state.clock()
         if job.spec.name == CONFIGURE and run.pull is not None:
             run.attempt.labels_read = tuple(repo.pulls[run.pull].labels)
         self._tell_job(repo, run, job, "in_progress")
+
+    def hold_job(self, repo: Repo, run: Run, job: Job) -> None:
+        """The job waits for the approval of its environment, and the run with it."""
+        job.status = "waiting"
+        self._set_run(run, "waiting", None)
+        self._tell_job(repo, run, job, "waiting")
 
     def finish_job(  # noqa: PLR0913 - one keyword for each thing that a job leaves behind
         self,

@@ -105,7 +105,7 @@ class Call:
 
     def pull(self, name: str = "number") -> Pull:
         found = self.repo.pulls.get(self.number(name))
-        if found is None:
+        if found is None or (found.plain_issue and "/pulls/" in self.request.path):
             raise ApiError(404, NOT_FOUND)
         return found
 

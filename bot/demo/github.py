@@ -30,12 +30,13 @@ from bot.demo.actions_state import Run
 from bot.demo.conversation import Conversation
 from bot.demo.github_faults import FaultVerbs
 from bot.demo.github_runs import RunVerbs
+from bot.demo.github_talk import TalkVerbs
 from bot.demo.player import Player, Script
 from bot.demo.state import Comment, Delivery, Installation, Pull, Repo, Role, State, User
 from bot.demo.wiring import api_site, new_app, new_parts
 
 
-class SimulatedGitHub(RunVerbs, FaultVerbs):
+class SimulatedGitHub(RunVerbs, TalkVerbs, FaultVerbs):
     """One GitHub with one App; REST API and artifact storage on two loopback ports."""
 
     def __init__(self, *, pace_s: float | None = None, script: Script = lambda *_: None, slug: str = "mlm-bot") -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from bot.demo.actions_state import Artifact, Attempt, Conclusion, Job, Run
 from bot.demo.artifacts import Content
-from bot.demo.ci_plan import CONFIGURE, UNIT_BUCKETS, WORKFLOW_NAME, WORKFLOW_PATH, job_specs, plan_for
+from bot.demo.ci_plan import CONFIGURE, UNIT_BUCKETS, WAIT, WORKFLOW_NAME, WORKFLOW_PATH, job_specs, plan_for
 from bot.demo.endpoint import Parts
 from bot.demo.state import Commit, Delivery, Pull, Repo
 
@@ -97,6 +97,14 @@ class RunVerbs:
         if found is None:
             raise LookupError(f"attempt {run.attempt_number} has no job {name!r} (yet)")
         return found
+
+    async def hold_in_queue(self, run: Run, name: str = WAIT) -> Job:
+        """Let the job wait for the approval of the environment `test`, after what it needs has succeeded."""
+        repo = self.repo_of(run)
+        self._ready(repo, run, name)
+        self.parts.actions.hold_job(repo, run, self.job(run, name))
+        await self.parts.hooks.settle()
+        return self.job(run, name)
 
     async def start_job(self, run: Run, name: str) -> Job:
         """Let a runner take the job, after what it needs has succeeded."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from bot.demo.actions_state import Job, Run
 from bot.demo.endpoint import Answer, Call, Endpoint
 from bot.demo.errors import NOT_FOUND, ApiError
-from bot.demo.shapes_actions import artifact_json, check_run_json, job_json, run_json
+from bot.demo.shapes_actions import artifact_json, job_json, run_json
 
 
 def _run(call: Call) -> Run:
@@ -66,11 +66,6 @@ async def list_attempt_jobs(call: Call) -> Answer:
 async def get_job(call: Call) -> Answer:
     job = _job(call)
     return Answer(job_json(call.state, call.repo, call.repo.runs[job.run_id], job))
-
-
-async def get_check_run(call: Call) -> Answer:
-    job = _job(call)
-    return Answer(check_run_json(call.state, call.repo, call.repo.runs[job.run_id], job))
 
 
 async def get_job_log(call: Call) -> Answer:
@@ -147,5 +142,4 @@ ENDPOINTS = (
     Endpoint("POST", _JOB + "/rerun", rerun_job, _WRITE),
     Endpoint("GET", _ARTIFACT, get_artifact, _READ),
     Endpoint("GET", _ARTIFACT + "/zip", download_artifact, _READ),
-    Endpoint("GET", _REPO + "/check-runs/{job}", get_check_run, ("checks:read",)),
 )

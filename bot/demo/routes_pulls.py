@@ -40,7 +40,8 @@ async def create_comment(call: Call) -> Answer:
 
 def _comment(call: Call) -> Comment:
     found = call.repo.comments.get(call.number("comment"))
-    if found is None:
+    kind = "review_comment" if "/pulls/comments/" in call.request.path else "issue"
+    if found is None or found.kind != kind:
         raise ApiError(404, NOT_FOUND)
     return found
 
@@ -112,6 +113,7 @@ async def remove_label(call: Call) -> Answer:
 
 _REPO = "/repos/{owner}/{repo}"
 _ISSUE, _COMMENT = _REPO + "/issues/{number}", _REPO + "/issues/comments/{comment}"
+_REVIEW_COMMENT = _REPO + "/pulls/comments/{comment}"
 _TALK_READ = ("issues:read", "pull_requests:read")
 _TALK_WRITE = ("issues:write", "pull_requests:write")
 #: With issues:write alone, reactions on pull requests were refused in practice (domain 2.2).
@@ -127,6 +129,9 @@ ENDPOINTS = (
     Endpoint("GET", _COMMENT + "/reactions", list_reactions, _TALK_READ),
     Endpoint("POST", _COMMENT + "/reactions", create_reaction, _REACT),
     Endpoint("DELETE", _COMMENT + "/reactions/{reaction}", delete_reaction, _REACT),
+    Endpoint("GET", _REVIEW_COMMENT + "/reactions", list_reactions, ("pull_requests:read",)),
+    Endpoint("POST", _REVIEW_COMMENT + "/reactions", create_reaction, _REACT),
+    Endpoint("DELETE", _REVIEW_COMMENT + "/reactions/{reaction}", delete_reaction, _REACT),
     Endpoint("GET", _ISSUE + "/labels", list_labels, _TALK_READ),
     Endpoint("POST", _ISSUE + "/labels", add_labels, _TALK_WRITE),
     Endpoint("DELETE", _ISSUE + "/labels/{name}", remove_label, _TALK_WRITE),

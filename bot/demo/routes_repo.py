@@ -50,6 +50,17 @@ async def get_permission(call: Call) -> Answer:
     return Answer(permission_json(call.state, user, call.repo.roles.get(login, outsider)))
 
 
+async def get_membership(call: Call) -> Answer:
+    """Only organizations that the token reaches a repository of are known."""
+    org, team, login = (call.request.match_info[name] for name in ("org", "team", "user"))
+    for repo in call.state.repos.values():
+        reached = call.token is not None and repo.id in call.token.repo_ids
+        if reached and repo.owner.login == org and login in repo.teams.get(team, set()):
+            url = f"{call.state.api_url}/organizations/{repo.owner.id}/team/1/memberships/{login}"
+            return Answer({"url": url, "role": "member", "state": "active"})
+    raise ApiError(404, NOT_FOUND)
+
+
 async def get_content(call: Call) -> Answer:
     path = call.request.match_info["path"]
     ref = call.query("ref")
@@ -73,5 +84,6 @@ ENDPOINTS = (
     Endpoint("GET", _REPO + "/git/commits/{sha}", get_commit, ("contents:read",)),
     Endpoint("GET", _REPO + "/commits/{sha}/pulls", list_commit_pulls, ("pull_requests:read", "contents:read")),
     Endpoint("GET", _REPO + "/collaborators/{user}/permission", get_permission, ("metadata:read",)),
+    Endpoint("GET", "/orgs/{org}/teams/{team}/memberships/{user}", get_membership, ("members:read",)),
     Endpoint("GET", _REPO + "/contents/{path:.+}", get_content, ("contents:read",)),
 )

@@ -136,7 +136,8 @@ def file_json(state: State, repo: Repo, pull: Pull, path: str) -> Json:
     }
 
 
-def _rollup(reactions: list[Reaction], url: str) -> Json:
+def reaction_rollup(reactions: list[Reaction], url: str) -> Json:
+    """The counts of each kind of reaction."""
     contents = ("+1", "-1", "laugh", "hooray", "confused", "heart", "rocket", "eyes")
     counts = {content: sum(reaction.content == content for reaction in reactions) for content in contents}
     return {"url": f"{url}/reactions", "total_count": len(reactions), **counts}
@@ -157,7 +158,7 @@ def comment_json(state: State, repo: Repo, comment: Comment) -> Json:
         "updated_at": stamp(comment.updated_at),
         "author_association": _association(repo, comment.user),
         "body": comment.body,
-        "reactions": _rollup(comment.reactions, url),
+        "reactions": reaction_rollup(comment.reactions, url),
         "performed_via_github_app": app_json(state, app) if app else None,
     }
 
@@ -176,6 +177,13 @@ def issue_json(state: State, repo: Repo, pull: Pull) -> Json:
     """The pull request as the issue that `issue_comment` events carry; no head SHA is in it (domain 2.6)."""
     url = f"{state.api_url}/repos/{repo.full_name}/issues/{pull.number}"
     web = f"{state.web_url}/{repo.full_name}/pull/{pull.number}"
+    link = {
+        "url": url.replace("/issues/", "/pulls/"),
+        "html_url": web,
+        "diff_url": f"{web}.diff",
+        "patch_url": f"{web}.patch",
+        "merged_at": None,
+    }
     return {
         "url": url,
         "repository_url": f"{state.api_url}/repos/{repo.full_name}",
@@ -200,16 +208,9 @@ def issue_json(state: State, repo: Repo, pull: Pull) -> Json:
         "closed_at": stamp(pull.closed_at) if pull.closed_at else None,
         "author_association": _association(repo, pull.author),
         "active_lock_reason": None,
-        "draft": pull.draft,
-        "pull_request": {
-            "url": url.replace("/issues/", "/pulls/"),
-            "html_url": web,
-            "diff_url": f"{web}.diff",
-            "patch_url": f"{web}.patch",
-            "merged_at": None,
-        },
+        **({} if pull.plain_issue else {"draft": pull.draft, "pull_request": link}),
         "body": pull.body,
-        "reactions": _rollup([], url),
+        "reactions": reaction_rollup([], url),
         "timeline_url": f"{url}/timeline",
         "performed_via_github_app": None,
         "state_reason": None,

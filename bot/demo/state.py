@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from bot.demo.actions_state import Artifact, Job, Run
+from bot.demo.check_state import CheckRun
 
 Role = Literal["admin", "maintain", "write", "triage", "read", "none"]
 PERMISSIONS = {
@@ -21,10 +22,20 @@ PERMISSIONS = {
     "checks": "write",
     "contents": "read",
     "issues": "write",
+    "members": "read",
     "metadata": "read",
     "pull_requests": "write",
 }
-EVENTS = ("check_run", "issue_comment", "pull_request", "workflow_job", "workflow_run")
+EVENTS = (
+    "check_run",
+    "check_suite",
+    "issue_comment",
+    "pull_request",
+    "pull_request_review",
+    "pull_request_review_comment",
+    "workflow_job",
+    "workflow_run",
+)
 
 
 class Clock:
@@ -89,6 +100,7 @@ class Comment:
     created_at: datetime
     updated_at: datetime
     app_id: int | None = None
+    kind: Literal["issue", "review", "review_comment"] = "issue"
     reactions: list[Reaction] = field(default_factory=list)
 
 
@@ -121,6 +133,7 @@ class Pull:
     fork: bool = True
     draft: bool = False
     locked: bool = False
+    plain_issue: bool = False  # an issue shares numbers and comments with pull requests, and is none
     state: Literal["open", "closed"] = "open"
     merged: bool = False
     closed_at: datetime | None = None
@@ -154,6 +167,8 @@ class Repo:
     runs: dict[int, Run] = field(default_factory=dict)
     jobs: dict[int, Job] = field(default_factory=dict)
     artifacts: dict[int, Artifact] = field(default_factory=dict)
+    checks: dict[int, CheckRun] = field(default_factory=dict)
+    teams: dict[str, set[str]] = field(default_factory=dict)  # slug of a team of the owner -> logins
 
     @property
     def full_name(self) -> str:
@@ -161,7 +176,8 @@ class Repo:
 
     def comments_of(self, pull: int) -> list[Comment]:
         """The comments of one pull request, oldest first."""
-        return [comment for _, comment in sorted(self.comments.items()) if comment.pull == pull]
+        mine = (one for _, one in sorted(self.comments.items()) if one.pull == pull)
+        return [comment for comment in mine if comment.kind == "issue"]
 
 
 @dataclass

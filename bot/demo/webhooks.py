@@ -51,12 +51,14 @@ class Webhooks:
         if self._session:
             await self._session.close()
 
-    def emit(self, repo: Repo, event: str, action: str, sender: User, fields: Json) -> list[Delivery]:
+    def emit(  # noqa: PLR0913 - the parts of an event
+        self, repo: Repo, event: str, action: str, sender: User, fields: Json, *, only_app: int | None = None
+    ) -> list[Delivery]:
         """Queue one delivery per subscribed App; `fields` is what the event carries beside the common envelope."""
         sent = []
         for installation in self._state.installations_on(repo):
             app = self._state.apps[installation.app_id]
-            if event not in app.events:
+            if event not in app.events or only_app not in {None, app.id}:
                 continue
             payload = {
                 "action": action,

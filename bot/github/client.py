@@ -29,13 +29,14 @@ class Installation:
         self._tokens = tokens
         self._turns = turns
 
-    async def get(self, repo: Repo, path: str, /, **values: Any) -> Any:
-        """Read one thing."""
+    async def get(self, repo: Repo, path: str, /, *, teams: bool = False, **values: Any) -> Any:
+        """Read one thing; `teams`: one that only a token for the organization's teams may read."""
         return await self._authorized(
             repo,
             lambda token: self._api.getitem(
                 path, values, oauth_token=token, accept=ACCEPT, extra_headers=VERSION_HEADER
             ),
+            teams=teams,
         )
 
     async def pages(
@@ -103,18 +104,18 @@ class Installation:
             return await self._authorized(repo, send, repeatable=False)
 
     async def _authorized(
-        self, repo: Repo, send: Callable[[str], Awaitable[Answer]], *, repeatable: bool = True
+        self, repo: Repo, send: Callable[[str], Awaitable[Answer]], *, repeatable: bool = True, teams: bool = False
     ) -> Answer:
         """Call with the current token, and once more with a new one if GitHub no longer takes it.
 
         The renewal is around the call: a retry inside of gidgethub sends the old Authorization header again.
         """
-        token = await self._tokens.current(repo)
+        token = await self._tokens.current(repo, teams=teams)
         try:
             return await self._calls.carry_out(lambda: send(token), repeatable=repeatable)
         except RefusedError as exc:
             if exc.status != 401:
                 raise
         self._tokens.reject(repo, token)
-        renewed = await self._tokens.current(repo)
+        renewed = await self._tokens.current(repo, teams=teams)
         return await self._calls.carry_out(lambda: send(renewed), repeatable=repeatable)

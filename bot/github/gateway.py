@@ -15,6 +15,7 @@ from bot.github.app import AppIdentity, identify
 from bot.github.artifacts import FilesDesk, RepoFiles
 from bot.github.cache import AnswerCache
 from bot.github.calls import Api, Calls
+from bot.github.checks import RepoChecks
 from bot.github.client import Installation
 from bot.github.comments import Desk, Marker, RepoComments
 from bot.github.downloads import Downloader
@@ -22,7 +23,9 @@ from bot.github.hosts import DownloadHosts, PublicResolver
 from bot.github.limits import Gate, WriteTurns
 from bot.github.repository import RepoGitHub
 from bot.github.shelf import Room, Shelf
+from bot.github.survey import Survey
 from bot.github.tokens import Tokens
+from handlers.check_view import Checks
 from handlers.context import Comments, Files, GitHub, Repo
 
 USER_AGENT = "mlm-bot"
@@ -122,7 +125,11 @@ class Gateway:
     def app(self) -> AppIdentity:
         return self._ready().app
 
-    def for_repo(self, repo: Repo) -> tuple[GitHub, Comments, Files]:
+    def survey(self) -> Survey:
+        """Return what the App itself can ask GitHub about."""
+        return Survey(self._app_api, self._app_calls)
+
+    def for_repo(self, repo: Repo) -> tuple[GitHub, Comments, Checks, Files]:
         """Return what handlers see of this repository.
 
         Raises:
@@ -133,6 +140,7 @@ class Gateway:
         return (
             RepoGitHub(installation, repo, started.app),
             RepoComments(installation, repo, started.comments),
+            RepoChecks(installation, repo, started.app),
             RepoFiles(installation, repo, started.files),
         )
 

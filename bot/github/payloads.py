@@ -222,6 +222,22 @@ class PermissionData(BaseModel):
     role_name: str | None = None  # older GitHub Enterprise Servers do not send it
 
 
+class MembershipData(BaseModel):
+    state: str
+
+
+class CheckOutputData(BaseModel):
+    annotations_count: int = 0
+
+
+class CheckRunData(BaseModel):
+    id: int
+    name: str
+    external_id: str | None = None
+    app: AppData | None = None
+    output: CheckOutputData = CheckOutputData()
+
+
 class ContentData(BaseModel):
     type: str
     encoding: str | None = None

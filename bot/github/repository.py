@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bot.github.app import AppIdentity
@@ -18,20 +18,28 @@ from bot.github.payloads import (
     ContentData,
     FileData,
     JobData,
+    MembershipData,
     PermissionData,
     PullData,
     ReactionData,
     RefData,
     RunData,
 )
-from handlers.context import Artifact, Job, Pull, Reaction, RefusedError, Repo, Role, Run
+from handlers.context import Artifact, Job, Place, Pull, Reaction, RefusedError, Repo, Role, Run
 
 #: Runs are listed newest first and a busy branch has tens of thousands; nobody asks about older ones.
 MOST_RUNS = 300
+#: Whatever else is open has not been touched for months.
+MOST_PULLS = 1_000
 FULL_NAME = re.compile(r"(?P<owner>[A-Za-z0-9][A-Za-z0-9_-]{0,99})/(?P<name>(?!\.{1,2}$)[A-Za-z0-9._-]{1,100})")
 SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 REPO = "/repos/{owner}/{repo}"
-REACTIONS = "/issues/comments/{comment_id}/reactions"
+REACTIONS: Mapping[Place, str] = {
+    "comment": "/issues/comments/{comment_id}/reactions",
+    "review_comment": "/pulls/comments/{comment_id}/reactions",
+}
+#: `org/team-slug`, as people mention a team.
+TEAM = re.compile(r"(?P<org>[A-Za-z0-9][A-Za-z0-9-]{0,38})/(?P<team>[A-Za-z0-9._-]{1,100})")
 
 
 def split_name(full_name: str) -> tuple[str, str]:
@@ -69,6 +77,13 @@ class RepoGitHub:
     async def pull(self, number: int) -> Pull:
         return PullData.model_validate(await self._get("/pulls/{pull_number}", pull_number=number)).to_pull()
 
+    async def open_pulls(self) -> Sequence[Pull]:
+        """Return the open pull requests, the one that changed last first, 1,000 at most."""
+        found = await self._pages(
+            "/pulls{?state,sort,direction,per_page}", most=MOST_PULLS, state="open", sort="updated", direction="desc"
+        )
+        return tuple(PullData.model_validate(item).to_pull() for item in found)
+
     async def pulls_of_commit(self, sha: str) -> Sequence[Pull]:
         """Return the pull requests that hold the commit; none if this repository does not know the commit."""
         try:
@@ -102,14 +117,17 @@ class RepoGitHub:
         found = await self._get("/actions/runs/{run_id}", run_id=run_id)
         return RunData.model_validate(found).to_run(self._repo.id)
 
-    async def runs(self, *, head_sha: str | None = None, branch: str | None = None) -> Sequence[Run]:
-        """Return runs, newest first, 300 at most."""
+    async def runs(
+        self, *, head_sha: str | None = None, branch: str | None = None, status: str | None = None
+    ) -> Sequence[Run]:
+        """Return runs, newest first, 300 at most; `status` is a status or a conclusion."""
         found = await self._pages(
-            "/actions/runs{?head_sha,branch,per_page}",
+            "/actions/runs{?head_sha,branch,status,per_page}",
             items_in="workflow_runs",
             most=MOST_RUNS,
             head_sha=None if head_sha is None else checked_sha(head_sha),
             branch=branch,
+            status=status,
         )
         return tuple(RunData.model_validate(item).to_run(self._repo.id) for item in found)
 
@@ -152,17 +170,52 @@ class RepoGitHub:
         answer = PermissionData.model_validate(found)
         return answer.role_name or answer.permission
 
-    async def react(self, comment_id: int, content: Reaction) -> None:
-        await self._write("POST", REACTIONS, data={"content": content}, comment_id=comment_id)
+    async def in_team(self, team: str, login: str) -> bool:
+        """Say whether the account is an active member of `org/team-slug`.
 
-    async def unreact(self, comment_id: int, content: Reaction) -> None:
+        Raises:
+            RefusedError: 403 or 422 if the App may not read the members of teams.
+        """
+        found = TEAM.fullmatch(team)
+        if found is None:
+            return False
+        path = "/orgs/{org}/teams/{team_slug}/memberships/{username}"
+        try:
+            answer = await self._installation.get(
+                self._repo, path, teams=True, org=found["org"], team_slug=found["team"], username=login
+            )
+        except RefusedError as exc:
+            if exc.status == 404:
+                return False
+            raise
+        return MembershipData.model_validate(answer).state == "active"
+
+    async def add_labels(self, pull: int, labels: Sequence[str]) -> None:
+        await self._write("POST", "/issues/{issue_number}/labels", data={"labels": list(labels)}, issue_number=pull)
+
+    async def remove_label(self, pull: int, label: str) -> None:
+        """Take a label off; without effect if it is not there."""
+        try:
+            await self._write("DELETE", "/issues/{issue_number}/labels/{label}", issue_number=pull, label=label)
+        except RefusedError as exc:
+            if exc.status != 404:
+                raise
+
+    async def react(self, comment_id: int, content: Reaction, *, place: Place = "comment") -> None:
+        if place in REACTIONS:
+            await self._write("POST", REACTIONS[place], data={"content": content}, comment_id=comment_id)
+
+    async def unreact(self, comment_id: int, content: Reaction, *, place: Place = "comment") -> None:
         """Take back our reaction; without effect if there is none."""
-        found = await self._pages(REACTIONS + "{?content,per_page}", comment_id=comment_id, content=content)
+        if place not in REACTIONS:
+            return
+        path = REACTIONS[place]
+        found = await self._pages(path + "{?content,per_page}", comment_id=comment_id, content=content)
         for reaction in (ReactionData.model_validate(item) for item in found):
             mine = reaction.user is not None and reaction.user.login == self._app.login
             if mine and reaction.content == content:
-                path = REACTIONS + "/{reaction_id}"
-                await self._write("DELETE", path, comment_id=comment_id, reaction_id=reaction.id)
+                one = path + "/{reaction_id}"
+                await self._write("DELETE", one, comment_id=comment_id, reaction_id=reaction.id)
 
     async def file(self, path: str) -> bytes | None:
         """Return the file on the default branch; None if there is no file of that path.

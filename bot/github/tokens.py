@@ -18,11 +18,16 @@ RENEW_BEFORE = timedelta(minutes=5)
 #: Reactions to comments on pull requests were refused with issues:write alone, so both are asked for.
 PERMISSIONS = {
     "actions": "write",
+    "checks": "write",
     "contents": "read",
     "issues": "write",
     "metadata": "read",
     "pull_requests": "write",
 }
+
+
+#: Asked for only where a repository's settings name a team: many installations do not grant it, and are refused then.
+OF_TEAMS = {**PERMISSIONS, "members": "read"}
 
 
 class IssuedToken(BaseModel):
@@ -45,33 +50,37 @@ class Tokens:
         self._api = api
         self._calls = calls
         self._clock = clock
-        self._slots: LRUCache[tuple[int, int], _Slot] = LRUCache(maxsize=1_000)
+        self._slots: LRUCache[tuple[int, int, bool], _Slot] = LRUCache(maxsize=1_000)
 
-    async def current(self, repo: Repo) -> str:
+    async def current(self, repo: Repo, *, teams: bool = False) -> str:
         """Return a token for this repository alone that is good for the next minutes.
+
+        Args:
+            teams: it may also read the members of the organization's teams.
 
         Raises:
             RefusedError: the App is not installed there, or lacks a permission that we ask for.
         """
-        slot = self._slots.setdefault((repo.installation_id, repo.id), _Slot())
+        slot = self._slots.setdefault((repo.installation_id, repo.id, teams), _Slot())
         async with slot.lock:  # ten calls at once need one new token, not ten
             if slot.issued is None or self._clock() >= slot.issued.expires_at - RENEW_BEFORE:
-                slot.issued = await self._issue(repo)
+                slot.issued = await self._issue(repo, OF_TEAMS if teams else PERMISSIONS)
             return slot.issued.token
 
     def reject(self, repo: Repo, token: str) -> None:
         """Forget `token`, which GitHub refused, unless it has been renewed meanwhile."""
-        slot = self._slots.get((repo.installation_id, repo.id))
-        if slot is not None and slot.issued is not None and slot.issued.token == token:
-            slot.issued = None
+        for teams in (False, True):
+            slot = self._slots.get((repo.installation_id, repo.id, teams))
+            if slot is not None and slot.issued is not None and slot.issued.token == token:
+                slot.issued = None
 
-    async def _issue(self, repo: Repo) -> IssuedToken:
+    async def _issue(self, repo: Repo, permissions: dict[str, str]) -> IssuedToken:
         try:
             answer = await self._calls.carry_out(
                 lambda: self._api.post(
                     "/app/installations/{installation_id}/access_tokens",
                     {"installation_id": repo.installation_id},
-                    data={"repository_ids": [repo.id], "permissions": PERMISSIONS},
+                    data={"repository_ids": [repo.id], "permissions": permissions},
                     accept=ACCEPT,
                     extra_headers=VERSION_HEADER,
                 ),

@@ -111,6 +111,22 @@ class RepoStore:
         )
         await self._database.work(lambda connection: connection.execute(upsert))
 
+    async def change(self, key: str, by: Callable[[dict[str, Any] | None], dict[str, Any]]) -> dict[str, Any]:
+        """Replace what is stored by `by` of it, as one step; of two callers at once, one waits for the other."""
+        # The row is made first: writing takes SQLite's one write lock, and PostgreSQL locks a row that exists.
+        placeholder = self._database.insert(tables.memory).values({**self._row(key, {}), "value": "null"})
+        where = (tables.memory.c.repo_id == self._repo_id, tables.memory.c.key == key)
+
+        def transaction(connection: Connection) -> dict[str, Any]:
+            connection.execute(placeholder.on_conflict_do_nothing())
+            found = connection.execute(select(tables.memory.c.value).where(*where).with_for_update()).scalar_one()
+            changed = by(json.loads(found))
+            row = {"value": json.dumps(changed), "stored_at": self._database.now()}
+            connection.execute(tables.memory.update().where(*where).values(row))
+            return changed
+
+        return await self._database.work(transaction)
+
     async def forget(self, key: str) -> None:
         where = (tables.memory.c.repo_id == self._repo_id, tables.memory.c.key == key)
         await self._database.work(lambda connection: connection.execute(delete(tables.memory).where(*where)))

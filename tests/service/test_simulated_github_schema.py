@@ -50,23 +50,48 @@ async def play_everything(github: SimulatedGitHub) -> tuple[Any, Any]:
     await github.unlabel(pull, "Run tests")
     comment = await github.comment(pull, "ada", "/mlm help")
     await github.edit(comment, "/mlm help rerun")
+    await github.review(pull, "ada", "Looks good")
+    await github.review_comment(pull, "ada", "A nit")
+    await github.comment(await github.open_issue(github.repo), "ada", "How?")
     await github.push(pull)
     return pull, run
 
 
+OUTPUT = {"title": "Nothing failed", "summary": "All is well"}
+BUTTON = {"label": "Re-run failed", "description": "Run the failed jobs again", "identifier": "rerun-failed"}
+
+
+async def make_check(client: Client, sha: str) -> Any:
+    """Create a check run as an App does."""
+    body = {"name": "mlm-bot / diagnosis", "head_sha": sha, "conclusion": "neutral", "output": OUTPUT}
+    status, answer = await client.ask("POST", f"{REPO}/check-runs", json={**body, "actions": [BUTTON]})
+    assert status == 201, answer
+    return answer
+
+
 async def test_every_webhook_fits_the_published_schema(client: Client) -> None:
-    pull, _ = await play_everything(client.github)
+    pull, run = await play_everything(client.github)
+    await make_check(client, pull.head_sha)
+    (check,) = client.github.checks(pull)
+    await client.github.press(check, "rerun-failed", by="ada")
+    await client.github.rerequest(check, by="ada")
+    await client.github.rerequest_suite(check, by="ada")
+    await client.github.rerun(run, by="ada")
+    await client.github.hold_in_queue(run)
     await client.github.close_pull(pull, merged=True)
     seen = set()
     for event, body, signature in client.told:
         assert verify(client.github.webhook_secret, body, signature)
         seen.add((event, parse(event, body).action))
     assert seen == {
-        ("check_run", "completed"),
+        *(("check_run", action) for action in ("completed", "requested_action", "rerequested")),
+        ("check_suite", "rerequested"),
+        ("pull_request_review", "submitted"),
+        ("pull_request_review_comment", "created"),
         ("issue_comment", "created"),
         ("issue_comment", "edited"),
         *(("pull_request", action) for action in ("opened", "labeled", "unlabeled", "synchronize", "closed")),
-        *(("workflow_job", action) for action in ("queued", "in_progress", "completed")),
+        *(("workflow_job", action) for action in ("queued", "waiting", "in_progress", "completed")),
         *(("workflow_run", action) for action in ("requested", "in_progress", "completed")),
     }
 
@@ -79,6 +104,8 @@ async def test_every_answer_fits_the_published_schema(client: Client) -> None:
     issue, actions = f"{REPO}/issues/{pull.number}", f"{REPO}/actions/runs/{run.id}"
     merge = pull.merge_commit_sha
     fits(models.InstallationToken, await client.renew_token(repository_ids=[github.repo.id]))
+    check = await make_check(client, pull.head_sha)
+    github.add_team("mcore", "ada", repo=github.repo)
     expected = {
         ("GET", REPO): models.FullRepository,
         ("GET", f"{REPO}/pulls/{pull.number}"): models.PullRequest,
@@ -98,6 +125,10 @@ async def test_every_answer_fits_the_published_schema(client: Client) -> None:
         ("GET", f"{actions}/artifacts"): models.ReposOwnerRepoActionsRunsRunIdArtifactsGetResponse200,
         ("GET", f"{REPO}/actions/jobs/{job.id}"): models.Job,
         ("GET", f"{REPO}/check-runs/{job.id}"): models.CheckRun,
+        ("GET", f"{REPO}/check-runs/{check['id']}"): models.CheckRun,
+        ("GET", f"{REPO}/check-runs/{check['id']}/annotations"): list[models.CheckAnnotation],
+        ("GET", f"{REPO}/commits/{pull.head_sha}/check-runs"): models.ReposOwnerRepoCommitsRefCheckRunsGetResponse200,
+        ("GET", "/orgs/NVIDIA/teams/mcore/memberships/ada"): models.TeamMembership,
         ("GET", f"{REPO}/actions/artifacts/{artifact.id}"): models.Artifact,
         ("GET", f"{issue}/comments"): list[models.IssueComment],
         ("POST", f"{issue}/comments"): models.IssueComment,
@@ -107,6 +138,8 @@ async def test_every_answer_fits_the_published_schema(client: Client) -> None:
         ("GET", f"{issue}/labels"): list[models.Label],
         ("POST", f"{issue}/labels"): list[models.Label],
         ("POST", f"{actions}/rerun"): models.EmptyObject,
+        ("GET", f"{REPO}/pulls?state=open&sort=updated&direction=desc"): list[models.PullRequestSimple],
+        ("GET", "/installation/repositories"): models.InstallationRepositoriesGetResponse200,
         ("GET", "/rate_limit"): models.RateLimitOverview,
         ("GET", f"{REPO}/no/such/thing"): models.BasicError,
     }
@@ -126,6 +159,7 @@ async def test_what_the_app_itself_sees_fits_the_published_schema(client: Client
     for path, model in {
         "/app": models.Integration,
         f"{REPO}/installation": models.Installation,
+        "/app/installations": list[models.Installation],
         "/app/hook/deliveries?status=success": list[models.HookDeliveryItem],
         f"/app/hook/deliveries/{delivery.id}": models.HookDelivery,
     }.items():
