@@ -52,11 +52,21 @@ def _decide_test(runs: Sequence[Run], test: str, newest: str | None) -> Run | No
         return None
     named = [run for run in own if newest and run.key.folder == newest]
     last = named[-1] if named else own[-1]
-    if last.outcome is Outcome.FAILED:
-        rivals = [run for run in own if run.outcome is Outcome.FAILED and _same_place(run, last)]
-        return last if named else _undecided(rivals, last)
-    unordered = [run for run in own if run.outcome is Outcome.FAILED and not named and _same_place(run, last)]
-    return _undecided(unordered, None) if unordered else None
+    unordered = [run for run in own if not named and _same_place(run, last)]
+    failed = [run for run in unordered if run.outcome is Outcome.FAILED]
+    if len(failed) < len(unordered) and failed:
+        return _less_sure(min(failed, key=_content))  # nothing tells whether the clean start came last
+    if last.outcome is not Outcome.FAILED:
+        return None
+    chosen = min(failed, key=_content, default=last)
+    return chosen if len({_content(run)[0] for run in failed}) < 2 else _less_sure(chosen)
+
+
+def _less_sure(run: Run) -> Run:
+    if run.blame is None:
+        return run
+    finding = replace(run.blame.finding, confidence=Confidence.LOW)
+    return replace(run, blame=replace(run.blame, finding=finding))
 
 
 def _same_place(one: Run, other: Run) -> bool:
@@ -64,21 +74,6 @@ def _same_place(one: Run, other: Run) -> bool:
     return (one.key.repeat, one.key.attempt) == (other.key.repeat, other.key.attempt) and (
         one is other or one.clock is None or other.clock is None
     )
-
-
-def _undecided(rivals: Sequence[Run], default: Run | None) -> Run | None:
-    """Choose by content, so that renaming the folders changes nothing; with less confidence if there was a choice."""
-    chosen = min(rivals, key=_content, default=default)
-    if chosen is None or chosen.blame is None or (default is not None and len(rivals) < 2):
-        return chosen
-    finding = chosen.blame.finding
-    weaker = finding.confidence if default is not None and _alike(rivals) else Confidence.LOW
-    return replace(chosen, blame=replace(chosen.blame, finding=replace(finding, confidence=weaker)))
-
-
-def _alike(rivals: Sequence[Run]) -> bool:
-    """Whether it does not matter which of them is taken."""
-    return len({_content(run)[0] for run in rivals}) == 1
 
 
 def _content(run: Run) -> tuple[str, int, str]:
