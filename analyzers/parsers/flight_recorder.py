@@ -19,14 +19,9 @@ from analyzers.model import Source
 from analyzers.parsers.flight_recorder_bytes import MalformedError, parse
 from analyzers.parsers.flight_recorder_document import Document
 from analyzers.parsers.flight_recorder_model import Dump, Unreadable
+from analyzers.reading.layout import FLIGHT_DUMP
 
 MAX_BYTES = 256 * 1024 * 1024
-#: Any prefix may be set: a number after one of the usual words is asked for; `looks_like_dump` settles the rest.
-_NAME = re.compile(
-    r"(?:^|[/_.-])(?:dump|trace_rank|(?:nccl|comm_lib|fr)_trace|flight_recorder)[_.-](?:rank[_.-]?)?(?P<rank>\d{1,7})"
-    r"(?:\.(?:json|pkl|pickle|bin|dump))?$",
-    re.IGNORECASE,
-)
 _JSON_START = re.compile(
     rb'\s*\{\s*"(?:entries|version|pg_config|pg_status|nccl_comm_state|nccl_version|comm_lib_version)"\s*:'
 )
@@ -36,7 +31,7 @@ _PICKLE_START = re.compile(rb"\x80[\x02-\x05].{0,64}?(?:version|pg_config|entrie
 
 def is_flight_dump(name: str) -> bool:
     """Tell by its name whether a file is one rank's dump."""
-    return _NAME.search(name) is not None
+    return FLIGHT_DUMP.search(name) is not None
 
 
 def looks_like_dump(head: bytes) -> bool:
@@ -65,5 +60,5 @@ def read_dump(source: Source) -> Dump | Unreadable:
 
 
 def _rank_in(name: str) -> int | None:
-    found = _NAME.search(name)
+    found = FLIGHT_DUMP.search(name)
     return int(found["rank"]) if found else None

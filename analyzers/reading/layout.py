@@ -47,6 +47,12 @@ _NUMBER = re.compile(r"\d{1,6}")
 _TEXT = re.compile(r"\.(?:log|out|err|txt|stdout|stderr)(?:\.\d+)?$")
 #: Launchers other than torchrun name the rank in the file: "rank3.log", "train_rank_12.err".
 _RANKED = re.compile(r"(?:^|[_.-])rank[_.-]?(\d{1,6})(?=[_.-])")
+#: A Flight Recorder dump. Any prefix may be set, so a number after one of the usual words is asked for.
+FLIGHT_DUMP = re.compile(
+    r"(?:^|[/_.-])(?:dump|trace_rank|(?:nccl|comm_lib|fr)_trace|flight_recorder)[_.-](?:rank[_.-]?)?(?P<rank>\d{1,7})"
+    r"(?:\.(?:json|pkl|pickle|bin|dump))?$",
+    re.IGNORECASE,
+)
 #: Folders that hold no logs of the workers.
 _FOREIGN = frozenset({"tensorboard", "wandb", "checkpoints", "coverage"})
 

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from analyzers.model import Category, Error, Evidence, Finding, Role, Skipped, Source
-from analyzers.parsers.flight_recorder import is_flight_dump, read_dump
-from analyzers.parsers.flight_recorder_model import Dump, HangVerdict, Unreadable
-from analyzers.parsers.flight_recorder_verdict import diagnose_dumps
+from analyzers.reading.layout import FLIGHT_DUMP
 from analyzers.verdict.accusation import Blame
+
+if TYPE_CHECKING:
+    from analyzers.parsers.flight_recorder_model import Dump, HangVerdict
 
 
 def read_dumps(sources: Iterable[Source]) -> tuple[list[Dump], list[Skipped]]:
     """Read all dumps of an artifact, and tell which could not be read."""
+    found = [source for source in sources if FLIGHT_DUMP.search(source.name)]
+    if not found:
+        return [], []
+    # Few artifacts hold a dump, and reading one takes a library that is slow to load.
+    from analyzers.parsers.flight_recorder import read_dump  # noqa: PLC0415
+    from analyzers.parsers.flight_recorder_model import Unreadable  # noqa: PLC0415
+
     dumps, skipped = [], []
-    for source in sources:
-        if is_flight_dump(source.name):
-            read = read_dump(source)
-            if isinstance(read, Unreadable):
-                skipped.append(Skipped(read.name, read.why))
-            else:
-                dumps.append(read)
+    for source in found:
+        read = read_dump(source)
+        if isinstance(read, Unreadable):
+            skipped.append(Skipped(read.name, read.why))
+        else:
+            dumps.append(read)
     return dumps, skipped
 
 
@@ -34,6 +42,8 @@ def decide_by_dumps(blame: Blame | None, dumps: Sequence[Dump]) -> Blame | None:
     """Return the blame with the culprits that the dumps show; unchanged if they show none."""
     if not dumps or not is_open(blame):
         return blame
+    from analyzers.parsers.flight_recorder_verdict import diagnose_dumps  # noqa: PLC0415 (see `read_dumps`)
+
     verdict = diagnose_dumps(dumps)
     if not verdict.culprits:
         return blame
