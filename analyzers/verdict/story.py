@@ -18,6 +18,7 @@ from analyzers.parsers.tracebacks import Trace, primary
 from analyzers.reading.layout import Kind as LogKind
 from analyzers.rules import RuleSet
 from analyzers.verdict.category import Kind, Scene, classify
+from analyzers.verdict.fatal import fatal_cluster, is_logged
 from analyzers.verdict.findings import (
     of_crash,
     of_mark,
@@ -29,11 +30,6 @@ from analyzers.verdict.findings import (
     of_usage,
 )
 
-#: Exceptions printed this close to each other are one event: the process went straight from one into the next.
-_CLUSTER_LINES = 6
-#: A process that prints more than this after a traceback on stderr has survived it.
-_LAST_WORDS = 80
-_LAST_WORDS_ON_STDOUT = 10
 #: torch.distributed.checkpoint gathers the failures of all ranks and raises them everywhere.
 _CHECKPOINT = re.compile(r"CheckpointException ranks:\s*dict_keys\(\[(?P<ranks>[\d, ]*)\]\)")
 
@@ -187,8 +183,8 @@ class StoryTeller:
         self, story: RankStory, streams: Sequence[StreamReading], passed: set[str], *, run_done: bool
     ) -> Finding | None:
         for stream in streams:
-            cluster = _fatal_cluster(stream, passed, finished=story.finished)
-            logged = _is_logged(stream, cluster, in_tests=story.in_tests, run_done=run_done)
+            cluster = fatal_cluster(stream, passed, finished=story.finished)
+            logged = is_logged(stream, cluster, in_tests=story.in_tests, run_done=run_done)
             if not cluster or (logged and run_done):
                 continue
             chain = cluster[0]
@@ -262,43 +258,3 @@ def _passed_tests(sessions: Iterable[Session]) -> set[str]:
         for outcome in session.outcomes.values()
         if outcome.result in ("PASSED", "SKIPPED", "XFAIL", "XPASS")
     }
-
-
-def _fatal_cluster(stream: StreamReading, passed: set[str], *, finished: bool) -> list[list[Trace]]:
-    """Return the last run of exceptions in a stream, unless the process went on after it."""
-    chains = [
-        chain
-        for chain, test in zip(stream.chains, stream.during, strict=True)
-        if test not in passed and any(trace.type for trace in chain) and not chain[0].harmless
-    ]
-    if not chains or finished or _went_on(stream, chains[-1][-1]):
-        return []
-    ranked = stream.kind is LogKind.RANK
-    first = len(chains) - 1
-    while first > 0:
-        here, before = chains[first][0], chains[first - 1][-1]
-        if (here.start - before.end if ranked else here.first - before.last) > _CLUSTER_LINES:
-            break
-        first -= 1
-    return chains[first:]
-
-
-def _went_on(stream: StreamReading, last: Trace) -> bool:
-    """Whether what was printed after a traceback shows that the process survived it."""
-    if stream.progress_line > last.end or any(session.finished for session in stream.sessions):
-        return True
-    ranked = stream.kind is LogKind.RANK
-    after = stream.lines - last.end if ranked else stream.seen - last.last
-    last_words = _LAST_WORDS_ON_STDOUT if ranked and stream.stream == "stdout" else _LAST_WORDS
-    return after > last_words and not last.uncaught
-
-
-def _is_logged(stream: StreamReading, cluster: list[list[Trace]], *, in_tests: bool, run_done: bool) -> bool:
-    """Whether somebody logged this exception and went on: the interpreter's own last word goes to stderr.
-
-    torch.distributed puts "[rankN]: " before what nobody caught, once a process group exists, and before nothing else.
-    """
-    if any(trace.uncaught for chain in cluster for trace in chain):
-        return False
-    on_stdout = stream.kind is LogKind.RANK and stream.stream == "stdout"
-    return on_stdout or in_tests or run_done or stream.hooked
