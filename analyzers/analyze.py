@@ -28,7 +28,7 @@ from analyzers.verdict.choice import attempts_of, decisive_run
 from analyzers.verdict.dumps import decide_by_dumps, read_dumps
 from analyzers.verdict.fingerprint import fingerprint
 from analyzers.verdict.runs import Outcome, Run, exits_of, gather_runs
-from analyzers.verdict.summary import summarise
+from analyzers.verdict.summary import say_golden, summarise
 
 JOB_LOG = "job.log"
 
@@ -54,7 +54,18 @@ def analyze(bundle: Bundle, rules: RuleSet) -> Diagnosis:
     timed_out = report.ending is Ending.TIMED_OUT
     run = decisive_run(runs, newest=newest, job_failed=job_failed, timed_out=timed_out)
     blame = decide_by_dumps(run.blame if run is not None else None, dumps)
-    return _decide(report, blame, runs, read, job_failed=job_failed)
+    diagnosis = _decide(report, blame, runs, read, job_failed=job_failed)
+    return _with_numbers(diagnosis, report, bundle) if diagnosis.category is Category.GOLDEN_MISMATCH else diagnosis
+
+
+def _with_numbers(diagnosis: Diagnosis, report: JobReport, bundle: Bundle) -> Diagnosis:
+    """Add which metrics left their golden values, where and by how much."""
+    from analyzers.verdict.golden import explain_golden  # noqa: PLC0415 (pydantic, for few jobs only)
+
+    golden, unread = explain_golden(diagnosis, report.golden, bundle.sources, bundle.goldens)
+    read = replace(diagnosis.read, skipped=diagnosis.read.skipped + unread)
+    summary = f"{diagnosis.summary}; {say_golden(golden)}" if golden else diagnosis.summary
+    return replace(diagnosis, golden=golden, read=read, summary=summary)
 
 
 def _read_logs(bundle: Bundle, rules: RuleSet) -> list[LogReading]:

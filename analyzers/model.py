@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from analyzers.comparison import GoldenComparison
 from analyzers.surroundings import JobRecipe, Relation
 
 SCHEMA = 1
@@ -90,6 +91,7 @@ class Bundle:
     job_log: Source | None = None
     job_name: str | None = None
     skipped: tuple[Skipped, ...] = ()
+    goldens: tuple[Source, ...] = ()  # golden values of this job in a checkout of the tested commit
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ class Evidence:
 class Finding:
     """One event of one log, before anybody is blamed for it.
 
-    `rank` is the global rank, None if the log belongs to none; `at` is UTC, None if the line has no time; `offset` counts
+    `rank` is the global rank, None if the log belongs to none; `at` is UTC, None if the line has none; `offset` counts
     bytes from the start of the source; `retryable` is None where the category alone decides.
     """
 
@@ -192,6 +194,7 @@ class Diagnosis:
     relation: Relation | None = None  # None: the change is not known, or nothing failed
     owners: tuple[str, ...] = ()  # of the location, after CODEOWNERS
     recipe: JobRecipe | None = None
+    golden: GoldenComparison | None = None  # None: no comparison failed, or nothing tells what it compared
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON document of schema version 1 (only dicts, lists, strings, numbers, booleans, None)."""

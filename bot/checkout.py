@@ -6,13 +6,14 @@ A symbolic link is followed only to a regular file inside the folder; folders be
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
-from analyzers.model import Diagnosis, Skipped
+from analyzers.model import Diagnosis, Skipped, Source
 from analyzers.surroundings import JobRecipe
 from analyzers.verdict.changes import MAX_BYTES as MAX_CHANGES
 from analyzers.verdict.changes import Changed, ChangeError, read_changes
@@ -30,6 +31,10 @@ from handlers.job_names import read_name
 MAX_ENTRIES = 200_000
 MAX_RECIPES = 500
 RECIPES = "tests/test_utils/recipes"
+#: One per platform and environment.
+GOLDEN = re.compile(r"/golden_values[\w.-]*\.json$")
+MAX_GOLDENS = 50
+MAX_GOLDEN = 16 * 1024**2
 
 #: Folders that hold no source of the repository itself.
 SKIPPED = frozenset({".git", ".hg", ".tox", ".venv", "venv", "node_modules", "__pycache__", "site-packages"})
@@ -94,6 +99,17 @@ class Checkout:
             scopes = frozenset(plan.scope for plan in config.plans)
             return find_recipe(rows, CiJob("functional", test_case, model=model, scopes=scopes))
         return None
+
+    def goldens(self, job_name: str) -> tuple[Source, ...]:
+        """Return the golden values that a functional job's results are compared with, one source per platform."""
+        folder = _folder(job_name)
+        if folder is None:
+            return ()
+        paths = sorted(path for path in self._walk(folder, ".json") if GOLDEN.search(path))[:MAX_GOLDENS]
+        return tuple(Source(path, partial(self._chunks, path)) for path in paths)
+
+    def _chunks(self, path: str) -> Iterator[bytes]:
+        yield (self.read(path, max_bytes=MAX_GOLDEN) or "").encode()
 
     def owners(self, path: str) -> tuple[str, ...]:
         """Return the owners of a path after the first CODEOWNERS file that GitHub would read."""

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from analyzers.analyze import analyze
-from analyzers.model import Diagnosis
+from analyzers.model import Diagnosis, Source
 from analyzers.rules import RuleSet
 from analyzers.surroundings import JobRecipe
 from analyzers.verdict.commands import Fix, read_fixes, suggest_commands
 from bot.archives import Budget, open_bundle
 from config.rule_files import fix_document, rule_documents
+
+
+@dataclass(frozen=True)
+class JobFiles:
+    """What a checkout of the tested commit knows about one job: how CI runs it, and its golden values."""
+
+    recipe: JobRecipe | None = None
+    goldens: tuple[Source, ...] = ()
 
 
 @cache
@@ -33,22 +41,23 @@ def diagnose_path(
     job_log: str | None = None,
     job_name: str | None = None,
     watch: Callable[[int], None] | None = None,
-    recipe: JobRecipe | None = None,
+    checked_out: JobFiles | None = None,
 ) -> Diagnosis:
     """Diagnose one job from its artifact (folder, zip file or "-") and its log.
 
     Args:
         watch: is told now and then how many bytes have been read.
-        recipe: how CI runs the job, if a checkout told; the commands to type follow it.
+        checked_out: what a checkout of the tested commit knows about the job.
     Raises:
         UnreadableError: a path cannot be read at all.
     """
     opened = open_bundle(path, job_log=job_log, job_name=job_name, budget=Budget(watch=watch))
-    diagnosis = analyze(opened.bundle, packaged_rules())
+    known = checked_out or JobFiles()
+    diagnosis = analyze(replace(opened.bundle, goldens=known.goldens), packaged_rules())
     if not diagnosis.passed:
-        diagnosis = replace(diagnosis, recipe=recipe)
+        diagnosis = replace(diagnosis, recipe=known.recipe)
     commands = diagnosis.commands or suggest_commands(diagnosis, packaged_fixes(), job_name=job_name)
-    known = {skipped.name for skipped in diagnosis.read.skipped}
-    trouble = tuple(skipped for skipped in opened.trouble() if skipped.name not in known)
+    told = {skipped.name for skipped in diagnosis.read.skipped}
+    trouble = tuple(skipped for skipped in opened.trouble() if skipped.name not in told)
     read = replace(diagnosis.read, skipped=diagnosis.read.skipped + trouble)
     return replace(diagnosis, commands=commands, read=read)

@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from analyzers.comparison import GoldenComparison
 from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
 from analyzers.parsers.frames import innermost
+from analyzers.parsers.golden_lines import ComparisonReader
 from analyzers.parsers.job_lines import JobLine
 from analyzers.parsers.pytest_report import PytestReader, Session
 from analyzers.parsers.pytest_sections import Report
@@ -19,9 +21,6 @@ from analyzers.rules import RuleSet, Where
 
 #: An exception that ended a script is followed by its shell's trace and the launcher's good-bye, not by more work.
 _LAST_LINES = 80
-#: "Exact comparison of lm loss: FAILED" beside "APPROXIMATE test for metric lm loss: PASSED" is drift, not regression.
-_COMPARED = re.compile(r"(?:(?:Exact|Approximate) comparison of|APPROXIMATE test for metric) .+: (?:FAILED|PASSED)\s*$")
-_MOST_COMPARISONS = 24
 _UNITTEST = re.compile(r"^(?P<how>FAIL|ERROR): \w+ \([\w.]+\)$")
 
 
@@ -34,15 +33,16 @@ class ScriptReader:
         self._pytest = PytestReader()
         self._traces = TracebackReader()
         self._last = 0
-        self._compared: list[str] = []  # what was said about each metric
+        self._numbers = ComparisonReader()
         self._unittest: re.Match[str] | None = None  # the last report of Python's own unittest
 
     def feed(self, line: JobLine) -> None:
         """Take one line that belongs to no rank."""
         plain = line.plain()
         self._last = line.number
-        if _COMPARED.search(line.text) and len(self._compared) < _MOST_COMPARISONS:
-            self._compared.append(line.text.strip())
+        if "test session starts" in line.text and self.comparison() is None:
+            self._numbers = ComparisonReader()  # a script may check twice; the first check that fails is told
+        self._numbers.feed(line.text)
         self._unittest = _UNITTEST.match(line.text) or self._unittest
         if not self._pytest.feed(plain):
             self._traces.feed(plain)
@@ -54,6 +54,10 @@ class ScriptReader:
             if session.bad and (finding := self._of_session(session)) is not None:
                 return finding
         return None
+
+    def comparison(self) -> GoldenComparison | None:
+        """Return what the check against the golden values found different, if it said so."""
+        return self._numbers.comparison()
 
     def exception(self) -> Finding | None:
         """Return the last exception that a script printed outside of pytest, unless it is the launcher's own."""
@@ -91,7 +95,7 @@ class ScriptReader:
         lines = [text for text in trace.message.splitlines() if text.strip() != "assert False"]
         excerpt = tuple(trace.text.splitlines()[:2])
         if match and match.rule.category is Category.GOLDEN_MISMATCH:
-            excerpt += tuple(dict.fromkeys(self._compared))
+            excerpt += tuple(dict.fromkeys(self._numbers.verdicts))
         return Finding(
             match.rule.category if match and known else _category(trace, in_test=bool(tests)),
             match.rule.blames if match and known else Role.CAUSE,

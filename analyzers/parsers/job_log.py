@@ -96,6 +96,7 @@ def read_job_log(source: Source, rules: RuleSet) -> JobReport:
         run_folder=runner.run_folder,
         artifact_name=runner.artifact_name,
         artifact_id=runner.artifact_id,
+        golden=launches.script.comparison(),
         lines=lines.lines,
         bytes=lines.size_bytes,
     )

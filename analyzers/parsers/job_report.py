@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from analyzers.comparison import GoldenComparison
 from analyzers.model import Finding
 
 
@@ -74,6 +75,7 @@ class JobReport:
     run_folder: str | None = None
     artifact_name: str | None = None
     artifact_id: int | None = None
+    golden: GoldenComparison | None = None  # what the check of the newest start found different
     lines: int = 0
     bytes: int = 0
 

@@ -38,7 +38,7 @@ _ALLOWED = {
     "tag": re.compile(r"^(?:latest|legacy)$"),
     "scope": re.compile(r"^\w[\w-]*$", re.ASCII),
 }
-_KEYS = frozenset({"title", "command", "categories", "jobs", "when", "retryable"})
+_KEYS = frozenset({"title", "command", "categories", "jobs", "when", "retryable", "golden"})
 _WORD = re.compile(r"\{(\w+)\}")
 #: GPUs of one node of CI's machines: H100 nodes have eight, GB200 nodes four.
 _GPUS = {"h100": 8, "gb200": 4}
@@ -58,6 +58,7 @@ class Fix:
     jobs: frozenset[str] | None = None
     when: str | None = None
     retryable: bool | None = None
+    golden: str | None = None  # what the comparison with golden values looks like: drift, regression, missing
 
     def fits(self, diagnosis: Diagnosis, job: str) -> bool:
         """Tell whether everything that the entry asks for is so."""
@@ -66,6 +67,8 @@ class Fix:
         if self.jobs is not None and job not in self.jobs:
             return False
         if self.retryable is not None and diagnosis.retryable is not self.retryable:
+            return False
+        if self.golden is not None and (diagnosis.golden is None or diagnosis.golden.kind != self.golden):
             return False
         message = diagnosis.error.message if diagnosis.error else ""
         return self.when is None or re2.search(self.when, message) is not None
@@ -92,6 +95,7 @@ def read_fixes(document: Any) -> tuple[Fix, ...]:
                 frozenset(entry["jobs"]) if "jobs" in entry else None,
                 entry.get("when"),
                 entry.get("retryable"),
+                entry.get("golden"),
             )
         )
     return tuple(fixes)

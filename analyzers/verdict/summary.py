@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from analyzers.comparison import Drift, GoldenComparison, MetricDifference
 from analyzers.model import Category, Error
 from analyzers.verdict.accusation import Blame
 
@@ -41,6 +42,42 @@ def summarise(blame: Blame) -> str:
     if blame.victims:
         text += f"; {len(blame.victims)} other rank{'s' if len(blame.victims) > 1 else ''} died of it"
     return text
+
+
+def say_golden(comparison: GoldenComparison) -> str:
+    """Return in words what the numbers look like, by the first metric that differs."""
+    kinds = {
+        Drift.DRIFT: "looks like drift",
+        Drift.REGRESSION: "looks like a regression",
+        Drift.MISSING: "values are missing",
+    }
+    more = len(comparison.metrics) - 1
+    told = say_metric(comparison.metrics[0])
+    return f"{kinds[comparison.kind]}: {told}" + (f", and {more} more metric{'s' if more > 1 else ''}" if more else "")
+
+
+def say_metric(one: MetricDifference) -> str:
+    """Return where one metric differs and by how much: `lm loss differs from step 10 on, by up to 0.025%`."""
+    if one.first_step is None:
+        return f"{one.metric} differs" if one.compared else f"{one.metric}: no values to compare were found"
+    if one.compared == 1:
+        return f"{one.metric} differs by {_percent(one)}"
+    noun = "step" if one.steps_known else "compared value"
+    return f"{one.metric} differs from {noun} {one.first_step} on, by {_percent(one)}"
+
+
+def say_checks(one: MetricDifference) -> str:
+    """Return which of the two checks a metric failed: `exact failed, approximate passed`."""
+    words = {True: "passed", False: "failed"}
+    checks = [("exact", one.exact), ("approximate", one.approximate)]
+    return ", ".join(f"{name} {words[passed]}" for name, passed in checks if passed is not None)
+
+
+def _percent(one: MetricDifference) -> str:
+    if one.largest_relative is None:
+        return "what cannot be measured (NaN, infinite, absent, or 0 expected)"
+    much = f"{100 * one.largest_relative:.2g}%" if one.largest_relative < 1 else f"{one.largest_relative:.3g} times"
+    return much if one.compared == 1 else f"up to {much}"
 
 
 def _short(error: Error) -> str:

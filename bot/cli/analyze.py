@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _diagnose(options: argparse.Namespace, progress: _Progress) -> Diagnosis:
-    from bot.diagnose import diagnose_path  # noqa: PLC0415
+    from bot.diagnose import JobFiles, diagnose_path  # noqa: PLC0415
 
     path, log, name = options.path, options.job_log, options.job_name
     if not options.repo and not options.changed_files:
@@ -84,8 +84,8 @@ def _diagnose(options: argparse.Namespace, progress: _Progress) -> Diagnosis:
     # What is mistyped is said before an hour of logs is read.
     checkout = Checkout(Path(options.repo)) if options.repo else None
     changed = read_changed(Path(options.changed_files)) if options.changed_files else None
-    recipe = checkout.recipe(name) if checkout and name else None
-    diagnosis = diagnose_path(path, job_log=log, job_name=name, watch=progress.update, recipe=recipe)
+    known = JobFiles(checkout.recipe(name), checkout.goldens(name)) if checkout and name else None
+    diagnosis = diagnose_path(path, job_log=log, job_name=name, watch=progress.update, checked_out=known)
     return relate(diagnosis, checkout, changed, job_name=name)
 
 

@@ -46,7 +46,6 @@ def cause_block(cause: Cause, detail: Detail) -> str:
     facts = [
         *_error(found),
         *_where(cause),
-        *_relation(found),
         *markdown_lines(found),
         *_ranks(cause),
         *_jobs(cause.jobs, detail),
@@ -96,13 +95,6 @@ def _where(cause: Cause) -> list[str]:
         return []
     touched = {True: ", a file that this pull request changes", False: ", not changed by this pull request", None: ""}
     return [f"- **Where:** {code(cause.diagnosis.location)}{touched[cause.changed]}"]
-
-
-def _relation(found: Diagnosis) -> list[str]:
-    """How the failure relates to the change, by its strongest evidence, where that was looked into."""
-    if found.relation is None or not found.relation.evidence:
-        return []
-    return [f"- **This change:** {prose(found.relation.evidence[0].text)}"]
 
 
 def _ranks(cause: Cause) -> list[str]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from analyzers.comparison import GoldenComparison
 from analyzers.model import Command, Diagnosis, Error, Evidence, Read, Skipped
 from analyzers.surroundings import Relation
 
@@ -112,6 +113,7 @@ def redact_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
         evidence=evidence
         and Evidence(file=redact_text(evidence.file), line=evidence.line, excerpt=redact_lines(evidence.excerpt)),
         relation=diagnosis.relation and _redact_relation(diagnosis.relation),
+        golden=diagnosis.golden and _redact_golden(diagnosis.golden),
         also_seen=tuple(replace(seen, file=redact_text(seen.file)) for seen in diagnosis.also_seen),
         commands=tuple(
             Command(title=redact_text(command.title), command=redact_text(command.command))
@@ -123,6 +125,10 @@ def redact_diagnosis(diagnosis: Diagnosis) -> Diagnosis:
             skipped=tuple(Skipped(redact_text(item.name), redact_text(item.why)) for item in diagnosis.read.skipped),
         ),
     )
+
+
+def _redact_golden(golden: GoldenComparison) -> GoldenComparison:
+    return replace(golden, metrics=tuple(replace(one, metric=redact_text(one.metric)) for one in golden.metrics))
 
 
 def _redact_relation(relation: Relation) -> Relation:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from analyzers.comparison import Drift
 from analyzers.model import Diagnosis
 from analyzers.surroundings import JobRecipe, RelationName
+from analyzers.verdict.summary import say_checks, say_metric
 
 from .redaction import redact_text
 from .safe_text import code, prose
@@ -19,10 +21,19 @@ RELATION = {
     RelationName.UNKNOWN: "unclear",
 }
 
+NUMBERS = {
+    Drift.DRIFT: "look like drift: the approximate check passes, and three digits agree",
+    Drift.REGRESSION: "look like a regression",
+    Drift.MISSING: "are missing",
+}
+
 
 def text_rows(found: Diagnosis) -> list[tuple[str, str]]:
     """Return labelled lines for a terminal; a label of "" continues the one above."""
     rows: list[tuple[str, str]] = []
+    if found.golden is not None:
+        rows.append(("numbers", NUMBERS[found.golden.kind]))
+        rows += [("", line) for line in _metrics(found)]
     if found.relation is not None:
         rows.append(("change", RELATION[found.relation.name]))
         rows += [("", redact_text(clue.text)) for clue in found.relation.evidence[:SHOWN]]
@@ -31,6 +42,15 @@ def text_rows(found: Diagnosis) -> list[tuple[str, str]]:
     if found.recipe is not None:
         rows.append(("recipe", _recipe(found.recipe)))
     return rows
+
+
+def _metrics(found: Diagnosis) -> list[str]:
+    metrics = found.golden.metrics if found.golden else ()
+    lines = []
+    for one in metrics[:SHOWN]:
+        checks = say_checks(one)
+        lines.append(redact_text(say_metric(one) + (f" ({checks})" if checks else "")))
+    return lines + ([f"and {len(metrics) - SHOWN} more metrics"] if len(metrics) > SHOWN else [])
 
 
 def _recipe(recipe: JobRecipe) -> str:
@@ -50,6 +70,9 @@ def _recipe(recipe: JobRecipe) -> str:
 def markdown_lines(found: Diagnosis) -> list[str]:
     """Return list items. Owners stand in code: naming them must not call them."""
     lines = []
+    if found.golden is not None:
+        told = "; ".join(prose(line) for line in _metrics(found))
+        lines.append(f"- **Numbers:** {NUMBERS[found.golden.kind]}. {told}")
     if found.relation is not None:
         said = " ".join(prose(redact_text(clue.text)) for clue in found.relation.evidence[:SHOWN])
         lines.append(f"- **This change:** {RELATION[found.relation.name]}{f'. {said}' if said else ''}")

@@ -52,7 +52,12 @@ def test_one_failing_test_with_the_right_number_of_processes() -> None:
             "git ls-remote https://github.com/a/b.git",
         ),
         (Category.CONTAINER_BUILD, "error: x", BUILD, "docker build --target main"),
-        (Category.GOLDEN_MISMATCH, "The following metrics failed: lm loss", FUNCTIONAL, "python tests/test_utils/"),
+        (
+            Category.GOLDEN_MISMATCH,
+            "The following metrics failed: lm loss",
+            FUNCTIONAL,
+            "uv run python tests/test_utils/",
+        ),
         (Category.CUDA_OOM, "CUDA out of memory.", FUNCTIONAL, "uv run python tests/test_utils/python_scripts/launch"),
     ],
 )
