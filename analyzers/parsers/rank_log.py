@@ -140,7 +140,7 @@ class _Stream:
     def feed(self, line: Line) -> None:
         reading, text = self.reading, line.text
         reading.lines = line.number
-        reading.hooked = reading.hooked or line.rank is not None
+        reading.hooked = reading.hooked or line.by_torch
         seen = clock(text)
         reading.clock = seen if seen is not None else reading.clock
         if text.strip():

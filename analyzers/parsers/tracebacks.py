@@ -145,7 +145,7 @@ class TracebackReader:
         link = Link.QUOTED if quoted else Link.MEMBER if grouped or self._in_group() else self._link
         self._link = Link.NONE
         trace = Trace(line.number, end=line.number, offset=line.offset, link=link, first=self.seen, last=self.seen)
-        trace.uncaught = line.rank is not None
+        trace.uncaught = line.by_torch
         trace.harmless = bool(self._harmless) and self.seen - self._harmless <= 2
         trace.indent = len(before) - len(before.lstrip()) if not before.strip() else 0
         if link is not Link.NONE and self.chains:

@@ -23,11 +23,12 @@ _SRUN = re.compile(r" {0,5}(\d{1,6}): ?")
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """What stood before the text of a line: GitHub's stamp (UTC) and the rank."""
+    """What stood before the text of a line: GitHub's stamp (UTC) and the rank; `by_torch`: as "[rankN]:"."""
 
     at: datetime | None
     rank: int | None
     text: str
+    by_torch: bool = False
 
 
 def clean(raw: bytes) -> str:
@@ -46,7 +47,7 @@ def split_prefixes(text: str, *, woven: bool = False) -> Prefixes:
     Returns:
         The global rank of `[rankN]` where both it and the local rank of `[defaultN]` are there.
     """
-    at, rank = None, None
+    at, rank, by_torch = None, None, False
     if text[:1].isdigit() and (stamp := _STAMP.match(text)):
         at, text = _to_datetime(stamp), text[stamp.end() :]
     if replica := _REPLICA.match(text):
@@ -56,8 +57,8 @@ def split_prefixes(text: str, *, woven: bool = False) -> Prefixes:
     while text.startswith("[") and (prefix := _RANK.match(text)):
         rank, text = int(prefix[2]), text[prefix.end() :]
         if prefix[1] == "rank":
-            text = text.removeprefix(" ")
-    return Prefixes(at, rank, text)
+            by_torch, text = True, text.removeprefix(" ")
+    return Prefixes(at, rank, text, by_torch)
 
 
 def _to_datetime(stamp: re.Match[str]) -> datetime | None:

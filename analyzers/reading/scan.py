@@ -36,7 +36,8 @@ class Line:
     """A line of interest. `number` is 1-based and counts LF only; `offset` is in bytes from the start of the source.
 
     `text` has no colours, stamp or rank prefix; `rank` is that of the prefix, `at` (UTC) that of GitHub's stamp. A line
-    with carriage returns gives several of these with the same number. `hit` tells an anchor's line from its company.
+    with carriage returns gives several of these with the same number. `hit` tells an anchor's line from its company;
+    `by_torch`: the rank is torch's own word ("[rankN]:"), not that of whoever wove the file.
     """
 
     number: int
@@ -45,6 +46,7 @@ class Line:
     rank: int | None = None
     at: datetime | None = None
     hit: bool = False
+    by_torch: bool = False
 
 
 class LogScan:
@@ -181,7 +183,7 @@ class LogScan:
         if not text or not (text[0] in "[0123456789 " or "/" in text[:64]):
             return Line(self._number, offset, text, hit=hit)
         prefixes = split_prefixes(text, woven=self._woven)
-        return Line(self._number, offset, prefixes.text, prefixes.rank, prefixes.at, hit)
+        return Line(self._number, offset, prefixes.text, prefixes.rank, prefixes.at, hit, prefixes.by_torch)
 
     def _read_tail(self) -> Iterator[Line]:
         """Yield the last lines of the log, unless they were handed on already."""
