@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,16 +14,18 @@ from aiohttp import web
 from bot.analysis import AnalysisPool
 from bot.contexts import Contexts
 from bot.engine.adapter import Engine, EngineSettings
+from bot.engine.locks import lock_for
+from bot.engine.sweep import Means, Rounds, keep_sweeping
 from bot.github.gateway import Connection, Gateway, Limits
 from bot.github.shelf import Room
 from bot.store.store import Database
 from bot.web.health import Health, NotReadyError
 from bot.web.index import Index
 from bot.web.metrics import Metrics
-from bot.web.webhook import MAX_BODY, Webhook
+from bot.web.webhook import MAX_BODY, Slim, Webhook
 from config.settings import Settings
 from handlers import events, tasks
-from handlers.context import Event, RateLimitedError, Task
+from handlers.context import Event, RateLimitedError, Repo, Task
 
 log = structlog.get_logger()
 
@@ -36,25 +38,32 @@ ANALYSIS = web.AppKey("analysis", AnalysisPool)
 CONTEXTS = web.AppKey("contexts", Contexts)
 ENGINE = web.AppKey("engine", Engine)
 LIMITS = web.AppKey("limits", Limits)
+ROUNDS = web.AppKey("rounds", Rounds)
 
+#: No repository has this id: what is remembered under it concerns the App itself.
+NO_REPO = 0
+#: Names the lock of the one process that sweeps.
+SWEEPER = "sweeper"
 #: Seconds before GitHub is tried again when it could not be reached at the start; doubled each time up to the last.
 RECONNECT_S = (1.0, 30.0)
 #: Seconds without a byte; the time that a large download takes in all is not limited.
 SILENCE_LIMIT_S = 60.0
 
 
-def build_app(settings: Settings, *, limits: Limits | None = None) -> web.Application:
+def build_app(settings: Settings, *, limits: Limits | None = None, rounds: Rounds | None = None) -> web.Application:
     """Build the service; nothing is opened before it starts.
 
     Args:
-        limits: how to deal with GitHub, where a demo or a test must not be as patient as the settings say.
+        limits, rounds: how to deal with GitHub, and when to look for what was missed, where a demo or a test must not
+            be as patient as the settings say.
     """
     # One byte more than GitHub sends: aiohttp refuses a body of exactly the limit.
     app = web.Application(client_max_size=MAX_BODY + 1)
     app[SETTINGS] = settings
     app[METRICS] = Metrics()
     app[LIMITS] = limits or _limits(settings)
-    app.cleanup_ctx.extend([_session, _database, _analysis, _gateway, _engine])
+    app[ROUNDS] = rounds or Rounds(settings.sweep_every_s, pause_s=settings.write_pause_s)
+    app.cleanup_ctx.extend([_session, _database, _analysis, _gateway, _engine, _sweep])
     token = settings.viewer_token
     app.router.add_get("/", Index(token.get_secret_value() if token else None).show)
     app.router.add_post("/webhook", _deliver)
@@ -167,6 +176,36 @@ async def _engine(app: web.Application) -> AsyncIterator[None]:
     await engine.close()
 
 
+async def _sweep(app: web.Application) -> AsyncIterator[None]:
+    settings, contexts, rounds = app[SETTINGS], app[CONTEXTS], app[ROUNDS]
+    if not rounds.every_s:
+        yield
+        return
+    means = Means(
+        look=app[GATEWAY].survey,
+        known=_known(app[ENGINE]),
+        accept=app[ENGINE].accept,
+        wanted=events.is_relevant,
+        relevant=_needs_work(app),
+        memory=app[DATABASE].for_repo(NO_REPO),
+        lock=lambda: lock_for(settings.database_url, SWEEPER),
+        clock=_now,
+        count=lambda what, number: app[METRICS].sweeps.labels(what).inc(number),
+    )
+    sweeping = asyncio.create_task(keep_sweeping(means, rounds, lambda: contexts.connected))
+    yield
+    sweeping.cancel()
+    await asyncio.gather(sweeping, return_exceptions=True)
+
+
+def _known(engine: Engine) -> Callable[[Sequence[tuple[int, str]]], Awaitable[set[str]]]:
+    async def known(deliveries: Sequence[tuple[int, str]]) -> set[str]:
+        repos = {repo_id: Repo(repo_id, "", 0) for repo_id, _ in deliveries}
+        return await engine.known([Task("delivery", repos[repo_id], key=guid) for repo_id, guid in deliveries])
+
+    return known
+
+
 class _Performer:
     """Carries out tasks with the context of their repository."""
 
@@ -182,7 +221,7 @@ class _Performer:
             await tasks.apologize(task, await self._contexts.of(task.repo))
 
 
-def _webhook(app: web.Application) -> Webhook:
+def _slim(app: web.Application) -> Slim:
     contexts, settings = app[CONTEXTS], app[SETTINGS]
 
     def slim(event: str, delivery_id: str, payload: Mapping[str, Any]) -> Event | None:
@@ -191,7 +230,23 @@ def _webhook(app: web.Application) -> Webhook:
         app_slug = contexts.gateway.app.slug
         return events.slim(event, delivery_id, payload, app_slug=app_slug, app_id=settings.github_app_id)
 
-    return Webhook(settings.webhook_secrets, slim, app[ENGINE].accept, app[METRICS])
+    return slim
+
+
+def _needs_work(app: web.Application) -> Callable[[str, str, Mapping[str, Any]], bool]:
+    slim = _slim(app)
+
+    def needs_work(event: str, delivery_id: str, payload: Mapping[str, Any]) -> bool:
+        try:
+            return slim(event, delivery_id, payload) is not None
+        except ValueError:
+            return False  # the webhook would say so, too
+
+    return needs_work
+
+
+def _webhook(app: web.Application) -> Webhook:
+    return Webhook(app[SETTINGS].webhook_secrets, _slim(app), app[ENGINE].accept, app[METRICS])
 
 
 async def _deliver(request: web.Request) -> web.Response:

@@ -66,6 +66,7 @@ class Settings(BaseSettings):
 
     label_debounce_s: float = Field(default=10.0, ge=0, le=600)
     write_pause_s: float = Field(default=1.0, ge=0, le=60)
+    sweep_every_s: float = Field(default=600.0, ge=0, le=86_400)  # 0: never look for missed deliveries
     shutdown_grace_s: float = Field(default=8.0, ge=0, le=300)
 
     download_max: ByteSize = Field(default=ByteSize(2 * 1024**3), gt=0)  # one artifact or log

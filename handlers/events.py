@@ -62,6 +62,11 @@ def slim(event: str, delivery_id: str, payload: Mapping[str, Any], *, app_slug: 
     return Event(delivery_id, event, envelope.action, repo, data)
 
 
+def is_relevant(event: str, action: str) -> bool:
+    """Say whether deliveries of this kind may need work."""
+    return (event, action) in KEEPERS
+
+
 class Own:
     """Our own App, as it shows in deliveries."""
 

@@ -50,6 +50,7 @@ async def on_run_completed(task: Task, data: dict[str, Any], ctx: Context) -> li
     missing = await unexplained(run, await ctx.github.jobs(run.id), ctx)
     tasks = [diagnose_task(job.id, task) for job in missing]
     key = f"{run.id}-{data['attempt']}"
+    await ctx.store.remember(ended_key(run.id, int(data["attempt"])), {"by": task.key})
     if await ctx.store.recall(f"started-{key}"):
         tasks.append(Task("vet", task.repo, key=f"{key}-end", data={"run_id": run.id, "attempt": data["attempt"]}))
     for pull in pulls:
@@ -59,6 +60,11 @@ async def on_run_completed(task: Task, data: dict[str, Any], ctx: Context) -> li
         if await ctx.store.recall(f"wish-{pull.number}"):
             tasks.append(Task("wish", task.repo, key=key, pull=pull.number))
     return tasks
+
+
+def ended_key(run_id: int, attempt: int) -> str:
+    """Under which key it is noted that a finished attempt has been dealt with."""
+    return f"ended-{run_id}-{attempt}"
 
 
 async def unexplained(run: Run, jobs: Sequence[Job], ctx: Context) -> list[Job]:

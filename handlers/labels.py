@@ -20,6 +20,9 @@ from .runs import main_run, mirror_sha, runs_of_head
 
 log = structlog.get_logger()
 
+#: Who added a label that no delivery told us about.
+MISSED = "unknown: the delivery was missed"
+
 
 async def on_label(task: Task, data: dict[str, Any], ctx: Context) -> list[Task]:
     """Wait until the labels are quiet: each event moves the deadline, and the last one acts."""
@@ -57,6 +60,28 @@ async def grant(task: Task, ctx: Context) -> list[Task]:
     return []
 
 
+async def note_labels(pull: Pull, ctx: Context) -> None:
+    """Remember which labels for CI we have seen on the pull request."""
+    present = sorted(set(pull.labels) & ctx.config.ci_labels)
+    await ctx.store.remember(_seen_key(pull.number), {"labels": present})
+
+
+async def catch_up(pull: Pull, task: Task, ctx: Context) -> list[Task]:
+    """Return the work for labels that were added without our being told; none if there are none."""
+    seen = await ctx.store.recall(_seen_key(pull.number)) or {"labels": []}
+    missed = set(pull.labels) & ctx.config.ci_labels - set(seen["labels"])
+    if not missed or await ctx.store.recall(_burst_key(pull.number)) is not None:
+        return []
+    key = f"rescan-{task.key}-{pull.number}"
+    await ctx.store.remember(_burst_key(pull.number), {"id": key, "added": True})
+    log.info("labels.missed", pull=pull.number, labels=sorted(missed))
+    return [Task("labels", task.repo, key=key, data={"id": key, "by": MISSED}, pull=pull.number)]
+
+
+def _seen_key(number: int) -> str:
+    return f"labels-seen-{number}"
+
+
 def _wish_key(number: int) -> str:
     return f"wish-{number}"
 
@@ -82,6 +107,7 @@ async def fulfil(number: int, *, by: str, added: bool, ctx: Context) -> None:
     if pull.state != "open":
         await ctx.store.forget(_wish_key(number))
         return
+    await note_labels(pull, ctx)
     wanted = plan_for(pull.labels, ctx.config)
     run = main_run(await runs_of_head(pull, ctx), number=number, config=ctx.config)
     if run is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from . import failures, labels, reporting, reruns, slash
+from . import failures, labels, reporting, reruns, rescan, slash
 from .context import Context, Task
 from .runs import pulls_of_run
 
@@ -90,4 +90,5 @@ TASKS: Mapping[str, Work] = {
     "wish": labels.grant,
     "command": slash.answer,
     "vet": reruns.vet,
+    "rescan": rescan.rescan,
 }

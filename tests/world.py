@@ -12,6 +12,7 @@ from aiohttp import web
 from bot.app import ENGINE, METRICS, build_app
 from bot.demo.github import SimulatedGitHub
 from bot.demo.state import Delivery, Pull
+from bot.engine.sweep import Rounds
 from bot.github.gateway import Limits
 from config.settings import Settings
 
@@ -32,11 +33,13 @@ class World:
         github: SimulatedGitHub | None = None,
         label_debounce_s: float = 0.2,
         database_url: str = "",
+        rounds: Rounds | None = None,
     ) -> None:
         self.github = github or SimulatedGitHub()
         self.data_dir = data_dir
         self.label_debounce_s = label_debounce_s
         self.database_url = database_url
+        self.rounds = rounds
         self.url = ""
         self._runner: web.AppRunner | None = None
 
@@ -54,6 +57,7 @@ class World:
             port=0,
             label_debounce_s=self.label_debounce_s,
             shutdown_grace_s=1.0,
+            sweep_every_s=0,
             analysis_workers=1,
         )
 
@@ -65,7 +69,8 @@ class World:
 
     async def start_bot(self) -> None:
         """Start the bot, and tell GitHub where it is."""
-        self._runner = web.AppRunner(build_app(self.settings, limits=IMPATIENT), access_log=None, shutdown_timeout=1)
+        app = build_app(self.settings, limits=IMPATIENT, rounds=self.rounds)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()
         host, port = self._runner.addresses[0][:2]

@@ -26,11 +26,11 @@ async def get_repo_installation(call: Call) -> Answer:
     repo = call.state.repo("{owner}/{repo}".format(**call.request.match_info))
     for installation in call.state.installations_on(repo) if repo else ():
         if installation.app_id == call.calling_app.id:
-            return Answer(_installation_json(call, installation))
+            return Answer(installation_json(call, installation))
     raise ApiError(404, NOT_FOUND)
 
 
-def _installation_json(call: Call, installation: Installation) -> dict[str, object]:
+def installation_json(call: Call, installation: Installation) -> dict[str, object]:
     state, app = call.state, call.calling_app
     api = f"{state.api_url}/app/installations/{installation.id}"
     return {

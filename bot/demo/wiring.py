@@ -61,7 +61,7 @@ def new_app(state: State, *, slug: str) -> App:
 def api_site(parts: Parts, *, port: int = 0) -> Site:
     """The REST API as an aiohttp application."""
     app = web.Application(client_max_size=25 * 1024**2)
-    for module in (routes_app, routes_repo, routes_pulls, routes_actions, routes_checks):
+    for module in (routes_app, routes_repo, routes_pulls, routes_actions, routes_checks, routes_survey):
         for endpoint in module.ENDPOINTS:
             app.router.add_route(endpoint.method, endpoint.path, endpoint.bind(parts))
     app.router.add_route("*", "/{path:.*}", routes_repo.no_such_endpoint)

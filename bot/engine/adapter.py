@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import sqlite3
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,6 +158,20 @@ class Engine:
                     queue_partition_key=row.queue_partition_key,
                 )
                 log.info("task.revived", workflow=row.workflow_id)
+
+    async def known(self, tasks: Sequence[Task]) -> set[str]:
+        """Return the keys of those that are or were here; a task is forgotten 8 days after its end."""
+        from dbos import DBOS  # noqa: PLC0415
+
+        keys = {task_id(task): task.key for task in tasks}
+        ids = list(keys)
+        found: set[str] = set()
+        for start in range(0, len(ids), COUNT_LIMIT):
+            rows = await DBOS.list_workflows_async(
+                workflow_ids=ids[start : start + COUNT_LIMIT], load_input=False, load_output=False
+            )
+            found |= {keys[row.workflow_id] for row in rows}
+        return found
 
     async def check(self) -> None:
         """Return if the engine can reach its database; raise its error if not."""

@@ -22,6 +22,12 @@ class Metrics:
             "mlm_task_seconds", "How long a piece of work took", ["name"], buckets=BUCKETS_S, registry=self.registry
         )
         self.queued = Gauge("mlm_queue_depth", "Pieces of work by state, up to 1000", ["state"], registry=self.registry)
+        self.sweeps = Counter(
+            "mlm_sweep",
+            "Missed deliveries asked for again, repositories looked at again",
+            ["what"],
+            registry=self.registry,
+        )
         self.rescued = Counter("mlm_rescued", "Pieces of work taken over from a dead process", registry=self.registry)
 
     def render(self) -> web.Response:
