@@ -41,7 +41,7 @@ class Contexts:
         """
         if not self.connected:
             raise RateLimitedError("GitHub could not be reached yet", after_s=NOT_READY_WAIT_S)
-        github, comments, checks, files = self.gateway.for_repo(repo)
+        github, comments, files, checks = self.gateway.for_repo(repo)
         return Context(
             repo=repo,
             github=github,

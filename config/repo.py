@@ -20,7 +20,10 @@ MAX_BYTES = 64 * 1024
 ROLES = ("read", "triage", "write", "maintain", "admin")
 #: Weaker than `role:write`: not enough for what costs GPU time.
 WEAK = frozenset({"anyone", "role:read", "role:triage"})
-GRANT = re.compile(rf"anyone|author|trustees|role:(?:{'|'.join(ROLES)})|user:[A-Za-z0-9-]{{1,39}}")
+GRANT = re.compile(
+    rf"anyone|author|trustees|role:(?:{'|'.join(ROLES)})|user:[A-Za-z0-9-]{{1,39}}"
+    r"|team:[A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100}"
+)
 
 
 def _regex(text: str) -> str:
@@ -33,7 +36,9 @@ def _regex(text: str) -> str:
 
 def _grant(text: str) -> str:
     if not GRANT.fullmatch(text):
-        raise ValueError(f"{text!r} is none of anyone, author, trustees, role:<{'|'.join(ROLES)}>, user:<login>")
+        raise ValueError(
+            f"{text!r} is none of anyone, author, trustees, role:<{'|'.join(ROLES)}>, user:<login>, team:<org>/<team>"
+        )
     return text
 
 
@@ -78,8 +83,27 @@ class Limits(_Part):
 
     author_reruns_per_day: int = Field(ge=0, le=100)
     label_reruns_per_run: int = Field(ge=0, le=50)
+    gpu_jobs_per_user_day: int = Field(ge=0, le=1_000_000)
+    gpu_jobs_per_pull_day: int = Field(ge=0, le=1_000_000)
+    gpu_jobs_per_day: int = Field(ge=0, le=1_000_000)
     reruns_per_run: int = Field(ge=1, le=50)
     rerun_days: int = Field(ge=1, le=30)
+
+
+class Retry(_Part):
+    """When a failed run is started again without being asked: never, unless the repository says so."""
+
+    enabled: bool
+    categories: tuple[str, ...]
+    max_leaves: int = Field(ge=1, le=50)
+    gpu_jobs_per_day: int = Field(ge=0, le=1_000_000)
+
+
+class CheckSettings(_Part):
+    """Our check run. `required`: red blocks a merge where a branch rule names the check."""
+
+    enabled: bool
+    required: bool
 
 
 class RepoConfig(_Part):
@@ -98,7 +122,17 @@ class RepoConfig(_Part):
     commands: dict[str, tuple[Grant, ...]]
     mutating: tuple[str, ...]
     trustees: tuple[str, ...]
+    bots: tuple[str, ...]  # logins with their "[bot]"
+    run_words: dict[str, str]
+    mute_label: str = Field(min_length=1, max_length=50)
+    queue_environment: str
+    app: str | None
     limits: Limits
+    retry: Retry
+    check: CheckSettings
+    #: The operator's ceilings (`config/caps.py`); a repository's file cannot name them.
+    cap: dict[str, tuple[Grant, ...]] = {}
+    cap_trustees: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
     @model_validator(mode="after")

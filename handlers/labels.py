@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 
+from .audit import Deed, of_run, record
+from .budgets import accounts, give_back, spend
 from .context import Context, Job, Pull, RefusedError, Run, Task
+from .dependents import gpu_jobs
 from .failures import keep, unexplained
 from .plans import Plan, plan_for, read_plan
-from .render import replies
+from .render import replies, told
 from .reruns import Order, already_started, guarded, start
 from .runs import main_run, mirror_sha, runs_of_head
 
@@ -54,7 +57,7 @@ async def obey(task: Task, ctx: Context) -> list[Task]:
 async def grant(task: Task, ctx: Context) -> list[Task]:
     """A run ended: carry out the wish that waited for it, if there still is one."""
     number = task.pull or 0
-    wish = await ctx.store.recall(_wish_key(number))
+    wish = await ctx.store.recall(wish_key(number))
     if wish is not None:
         await fulfil(number, by=str(wish["by"]), added=True, ctx=ctx)
     return []
@@ -82,7 +85,8 @@ def _seen_key(number: int) -> str:
     return f"labels-seen-{number}"
 
 
-def _wish_key(number: int) -> str:
+def wish_key(number: int) -> str:
+    """Under which key it is remembered that labels wait for the end of a run."""
     return f"wish-{number}"
 
 
@@ -97,81 +101,112 @@ class Scene:
     by: str
 
 
+@dataclass(frozen=True)
+class Done:
+    """What became of the labels, in words."""
+
+    text: str
+    step: Literal["started", "noted", "nothing", "refused"]
+
+
 async def fulfil(number: int, *, by: str, added: bool, ctx: Context) -> None:
-    """Compare what the labels ask for with what the newest run really does, and act on the difference.
+    """Act on the labels as they are, and say in a comment of its own what was done.
 
     Args:
         added: a label was added since the last time; taking labels away alone starts nothing.
     """
     pull = await ctx.github.pull(number)
     if pull.state != "open":
-        await ctx.store.forget(_wish_key(number))
+        await ctx.store.forget(wish_key(number))
         return
     await note_labels(pull, ctx)
     wanted = plan_for(pull.labels, ctx.config)
-    run = main_run(await runs_of_head(pull, ctx), number=number, config=ctx.config)
-    if run is None:
+    found = await look(pull, wanted, by=by, ctx=ctx)
+    if isinstance(found, Done):
         if added:
-            mirrored = await mirror_sha(number, ctx) == pull.head_sha
-            vetting = ctx.config.vetting
-            await _say(
-                pull, wanted, replies.no_run(pull.head_sha, mirrored=mirrored, draft=pull.draft, vetting=vetting), ctx
-            )
+            await _say(pull, wanted, found.text, ctx)
         return
-    scene = Scene(pull, run, wanted, await _plan_of(run, ctx), by)
+    own = await already_started(found.run.id, found.run.attempt, ctx)
+    done = await act(found, added=added, ctx=ctx)
+    if done is not None and (added or done.step != "nothing") and not (done.step == "nothing" and own):
+        await _say(pull, wanted, done.text, ctx)
+
+
+async def look(pull: Pull, wanted: Plan, *, by: str, ctx: Context) -> Scene | Done:
+    """Find the run that the labels are about; without one, say why there is none."""
+    run = main_run(await runs_of_head(pull, ctx), number=pull.number, config=ctx.config)
+    if run is None:
+        mirrored = await mirror_sha(pull.number, ctx) == pull.head_sha
+        vetting = ctx.config.vetting
+        return Done(replies.no_run(pull.head_sha, mirrored=mirrored, draft=pull.draft, vetting=vetting), "refused")
+    return Scene(pull, run, wanted, await _plan_of(run, ctx), by)
+
+
+async def act(scene: Scene, *, added: bool, ctx: Context, dry_run: bool = False) -> Done | None:
+    """Compare what the labels ask for with what the newest run really does, and act on the difference."""
+    pull, run, wanted = scene.pull, scene.run, scene.wanted
     if scene.has is not None and scene.has.effect == wanted.effect:
-        await ctx.store.forget(_wish_key(number))
-        if added and await already_started(run.id, run.attempt, ctx) is None:
-            await _say(pull, wanted, replies.label_already_read(wanted, run, config=ctx.config), ctx)
-    elif not added:
+        await ctx.store.forget(wish_key(pull.number))
+        return Done(replies.label_already_read(wanted, run, config=ctx.config), "nothing")
+    if not added:
         if not set(pull.labels) & ctx.config.ci_labels:
-            await ctx.store.forget(_wish_key(number))
-    elif run.status != "completed":
-        await _wait(scene, ctx)
-    else:
-        await _rerun(scene, ctx)
+            await ctx.store.forget(wish_key(pull.number))
+        return None
+    if dry_run:
+        when = "now" if run.status == "completed" else "when the run in progress is done"
+        return Done(f"{replies.plan(wanted, ctx.config)}; I would re-run all jobs {when}", "nothing")
+    if run.status != "completed":
+        return await _wait(scene, ctx)
+    return await _rerun(scene, ctx)
 
 
-async def _wait(scene: Scene, ctx: Context) -> None:
+async def _wait(scene: Scene, ctx: Context) -> Done:
     """A run in progress cannot be re-run; remember the wish until it is done."""
     run, wanted = scene.run, scene.wanted
     started = await already_started(run.id, run.attempt, ctx)
     if started is not None and started.get("effect") == list(wanted.effect):
         # Our own re-run, whose plan job has not come to the labels yet.
-        await _say(scene.pull, wanted, replies.label_rerun(wanted, run, attempt=run.attempt, config=ctx.config), ctx)
-        return
-    await ctx.store.remember(_wish_key(scene.pull.number), {"by": scene.by, "head_sha": scene.pull.head_sha})
+        return Done(replies.label_rerun(wanted, run, attempt=run.attempt, config=ctx.config), "started")
+    await ctx.store.remember(wish_key(scene.pull.number), {"by": scene.by, "head_sha": scene.pull.head_sha})
     reply = replies.label_will_be_read if scene.has is None else replies.label_waits
-    await _say(scene.pull, wanted, reply(wanted, run, config=ctx.config), ctx)
+    return Done(reply(wanted, run, config=ctx.config), "noted")
 
 
-async def _rerun(scene: Scene, ctx: Context) -> None:
+async def _rerun(scene: Scene, ctx: Context) -> Done:
     pull, run, wanted = scene.pull, scene.run, scene.wanted
     count_key = f"label-reruns-{run.id}"
     so_far = int((await ctx.store.recall(count_key) or {}).get("count", 0))
     if so_far >= ctx.config.limits.label_reruns_per_run:
-        await ctx.store.forget(_wish_key(pull.number))
-        await _say(pull, wanted, replies.label_too_often(wanted, run, config=ctx.config), ctx)
-        return
+        return await _refuse(scene, replies.label_too_often(wanted, run, config=ctx.config), ctx)
     if refusal := await guarded(pull, run, ctx):
-        await ctx.store.forget(_wish_key(pull.number))
-        await _say(pull, wanted, replies.refused(refusal, config=ctx.config), ctx)
-        return
-    await read_before(run, pull, ctx)
+        return await _refuse(scene, replies.refused(refusal, config=ctx.config), ctx)
     order = Order(
         key=f"labels-rerun-{run.id}-{run.attempt}",
         by=scene.by,
         why="labels",
         extra={"effect": list(wanted.effect)},
     )
+    gpu = gpu_jobs([job.name for job in await ctx.github.jobs(run.id)], ctx.config.jobs)
+    if spent := await spend(accounts(pull.number, scene.by, ctx), gpu, spender=order.key, ctx=ctx):
+        return await _refuse(scene, told.budget(spent), ctx)
+    await read_before(run, pull, ctx)
     try:
         attempt = await start(run, lambda: ctx.github.rerun(run.id), order, ctx)
     except RefusedError as error:
-        await _say(pull, wanted, replies.github_said(error.status, error.message), ctx)
-        return
+        await give_back(accounts(pull.number, scene.by, ctx), spender=order.key, ctx=ctx)
+        return Done(replies.github_said(error.status, error.message), "refused")
     await ctx.store.remember(count_key, {"count": so_far + 1})
-    await ctx.store.forget(_wish_key(pull.number))
-    await _say(pull, wanted, replies.label_rerun(wanted, run, attempt=attempt, config=ctx.config), ctx)
+    await ctx.store.forget(wish_key(pull.number))
+    why = f"only a re-run of all jobs makes {ctx.config.jobs.plan} read the labels again"
+    await record(pull.number, Deed("re-run of all jobs", scene.by, why, **of_run(run, attempt=attempt)), ctx)
+    return Done(replies.label_rerun(wanted, run, attempt=attempt, config=ctx.config), "started")
+
+
+async def _refuse(scene: Scene, text: str, ctx: Context) -> Done:
+    await ctx.store.forget(wish_key(scene.pull.number))
+    deed = Deed("re-run of all jobs", scene.by, text, done=False, **of_run(scene.run))
+    await record(scene.pull.number, deed, ctx)
+    return Done(text, "refused")
 
 
 async def read_before(run: Run, pull: Pull, ctx: Context) -> None:

@@ -18,6 +18,11 @@ MERGE_QUEUE = re.compile(r"gh-readonly-queue/.+/pr-(?P<number>\d+)-[0-9a-f]{40,6
 RERUNNABLE = RED | {"cancelled"}
 
 
+def ended_key(run_id: int, attempt: int) -> str:
+    """Under which key it is noted that a finished attempt has been dealt with."""
+    return f"ended-{run_id}-{attempt}"
+
+
 def merge_queue_pull(run: Run) -> int | None:
     """Return the pull request that a merge-queue run tests, None if it is another kind of run."""
     found = MERGE_QUEUE.fullmatch(run.head_branch or "") if run.event == "merge_group" else None

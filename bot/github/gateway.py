@@ -129,7 +129,7 @@ class Gateway:
         """Return what the App itself can ask GitHub about."""
         return Survey(self._app_api, self._app_calls)
 
-    def for_repo(self, repo: Repo) -> tuple[GitHub, Comments, Checks, Files]:
+    def for_repo(self, repo: Repo) -> tuple[GitHub, Comments, Files, Checks]:
         """Return what handlers see of this repository.
 
         Raises:
@@ -140,8 +140,8 @@ class Gateway:
         return (
             RepoGitHub(installation, repo, started.app),
             RepoComments(installation, repo, started.comments),
-            RepoChecks(installation, repo, started.app),
             RepoFiles(installation, repo, started.files),
+            RepoChecks(installation, repo, started.app),
         )
 
     def _ready(self) -> _Started:

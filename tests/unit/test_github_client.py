@@ -80,7 +80,7 @@ async def test_a_token_that_github_no_longer_takes_is_renewed_once(github: Doubl
 
 async def test_the_reader_is_told_why_there_is_no_token(github: Double, made: Gateway) -> None:
     github.on("POST /app/installations/8/access_tokens", Say(404, {"message": "Not Found"}))
-    elsewhere, _, _ = made.for_repo(Repo(id=1, full_name="octo-org/other", installation_id=8))
+    elsewhere, *_ = made.for_repo(Repo(id=1, full_name="octo-org/other", installation_id=8))
     with pytest.raises(RefusedError, match=r"octo-org/other \(installation 8\): Not Found") as refused:
         await elsewhere.pull(1)
     assert refused.value.status == 404

@@ -13,6 +13,7 @@ import pytest
 from bot.demo.github import SimulatedGitHub
 from bot.demo.state import Pull as SimulatedPull
 from bot.github.gateway import Connection, Gateway, Limits
+from handlers.check_view import Annotation, Checks, CheckView
 from handlers.context import Comments, Files, GitHub, RefusedError, Repo
 
 JOB = "tests/unit_tests/models/**/*.py - latest"
@@ -27,6 +28,7 @@ class Place:
     repo: GitHub
     comments: Comments
     files: Files
+    checks: Checks
 
 
 @pytest.fixture
@@ -174,3 +176,43 @@ async def test_a_limit_is_obeyed(place: Place) -> None:
     assert (await place.repo.pull(42)).number == 42
     place.github.use_up_rate_limit(resets_in_s=1)
     assert (await place.repo.role("ada")) == "maintain"
+
+
+def check_view(place: Place, annotations: int, *, run: int = 7) -> CheckView:
+    remarks = tuple(Annotation("a.py", line, "Out of memory", "rank 3") for line in range(1, annotations + 1))
+    return CheckView(place.pull.head_sha, "1 root cause", "s" * 70_000, f"{run}:1:abc", annotations=remarks)
+
+
+async def test_a_check_run_is_edited_in_place_and_its_annotations_come_in_batches(place: Place) -> None:
+    await place.checks.publish(check_view(place, 120))
+    (check,) = place.github.checks(place.pull)
+    assert (check.name, check.conclusion, check.external_id) == ("mlm-bot / diagnosis", "neutral", "7:1:abc")
+    assert [one["start_line"] for one in check.annotations] == list(range(1, 121))
+    assert [action["label"] for action in check.actions] == ["Re-run failed", "Re-analyze", "Mute"]
+    await place.checks.publish(check_view(place, 120))
+    assert len(place.github.checks(place.pull)) == 1
+    assert len(check.annotations) == 120, "nothing is added twice"
+
+
+async def test_other_annotations_make_a_new_check_run_of_the_same_name(place: Place) -> None:
+    await place.checks.publish(check_view(place, 1))
+    await place.checks.publish(check_view(place, 2, run=8))
+    first, second = place.github.checks(place.pull)
+    assert (len(first.annotations), len(second.annotations)) == (1, 2)
+
+
+async def test_team_members_are_known_by_a_token_that_may_ask(place: Place) -> None:
+    place.github.add_team("mcore", "ada", repo=place.github.repo)
+    assert await place.repo.in_team("NVIDIA/mcore", "ada")
+    assert not await place.repo.in_team("NVIDIA/mcore", "eve")
+    assert not await place.repo.in_team("no team", "ada")
+    asked = [seen.body["permissions"] for seen in place.github.asked("POST", "access_tokens$")]
+    assert [sorted(permissions).count("members") for permissions in asked] == [1]
+
+
+async def test_labels_are_set_and_taken_off(place: Place) -> None:
+    await place.repo.add_labels(place.pull.number, ["container::lts"])
+    assert (await place.repo.pull(42)).labels == ("Run tests", "container::lts")
+    await place.repo.remove_label(place.pull.number, "Run tests")
+    await place.repo.remove_label(place.pull.number, "Run tests")
+    assert (await place.repo.pull(42)).labels == ("container::lts",)
