@@ -15,7 +15,7 @@ from .context import Context, Fetched, Job, JobFinding, Pull, RefusedError, Run,
 from .job_names import is_consequence, read_name
 from .render.redaction import redact_diagnosis, redact_text
 from .reporting import merge_queue_key, report_task
-from .runs import failed_leaves, merge_queue_pull, pulls_of_run, shown_name
+from .runs import ended_key, failed_leaves, merge_queue_pull, pulls_of_run, shown_name
 
 log = structlog.get_logger()
 
@@ -60,11 +60,6 @@ async def on_run_completed(task: Task, data: dict[str, Any], ctx: Context) -> li
         if await ctx.store.recall(f"wish-{pull.number}"):
             tasks.append(Task("wish", task.repo, key=key, pull=pull.number))
     return tasks
-
-
-def ended_key(run_id: int, attempt: int) -> str:
-    """Under which key it is noted that a finished attempt has been dealt with."""
-    return f"ended-{run_id}-{attempt}"
 
 
 async def unexplained(run: Run, jobs: Sequence[Job], ctx: Context) -> list[Job]:

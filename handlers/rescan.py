@@ -10,9 +10,8 @@ from collections.abc import Sequence
 import structlog
 
 from .context import Context, Pull, Run, Task
-from .failures import ended_key
 from .labels import catch_up, note_labels
-from .runs import mirrored_pull
+from .runs import ended_key, mirrored_pull
 
 log = structlog.get_logger()
 
