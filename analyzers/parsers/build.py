@@ -98,7 +98,8 @@ class StepReader:
             causes = [hit for hit in causes if hit.match.rule.id not in _ONLY_IN_BUILDS]
         if causes:
             # A tool that was killed, or found the disk full, fails in many words before it says so.
-            hit = next((hit for hit in causes if hit.match.rule.category in _SAID_LATE), causes[0])
+            late = next((hit for hit in causes if hit.match.rule.category in _SAID_LATE), None)
+            hit = late or _named_cause(causes)
         elif wrappers:
             hit = min(wrappers, key=lambda hit: (hit.order, hit.place))
         else:
@@ -115,6 +116,15 @@ class StepReader:
             if len(hit.details) < _MOST_DETAILS:
                 hit.details.append(found["text"].strip())
         return True
+
+
+def _named_cause(causes: list[Hit]) -> Hit:
+    """The first cause; where that is only "error: ...", the one in its own chain that a rule knows by name."""
+    first = causes[0]
+    if first.match.rule.id not in _ONLY_IN_BUILDS:
+        return first
+    known = (hit for hit in causes[1:] if hit.match.rule.id not in _ONLY_IN_BUILDS and hit.text in first.details)
+    return next(known, first)
 
 
 def _quoted_whole(hit: Hit) -> str:
