@@ -19,6 +19,8 @@ MAX_LINE = 300
 MAX_BODY = 65_536
 #: At most three blanks: more is indented text.
 COMMAND = re.compile(r" {0,3}(?:/mlm-bot|/mlm|@mlm-bot)(?:\[bot\])?(?=[\s.,:;!?]|$)[.,:;!]?(?P<rest>.*)", re.IGNORECASE)
+#: More than the blanks, the name and the mark after it that make a line a command.
+FIRST_WORD = 32
 #: Stands for what is no plain text, so that a line that starts with it is no command.
 OPAQUE = "\ufffc"
 #: What phones and editors make of plain quotes, dashes and blanks.
@@ -73,24 +75,25 @@ def _markdown() -> MarkdownIt:
 
 def _plain(children: Sequence[Token]) -> str:
     parts: list[str] = []
+    # What stands on the current line; only its first word matters, so a line of many parts is not read again for each.
+    line = ""
     links = 0
     for child in children:
         links += child.nesting if child.type.startswith("link_") else 0
+        if child.type == "link_close":
+            continue
+        part = OPAQUE
         if child.type == "text" and links == 0:
-            parts.append(child.content)
-        elif child.type == "code_inline" and links == 0:
+            part = child.content
+        elif child.type == "code_inline" and links == 0 and COMMAND.match(line.translate(ASCII)):
             # A selector in backticks is natural; as the first word it makes the line a quotation.
-            parts.append(_word(child.content) if _begun(parts) else OPAQUE)
-        elif child.type != "link_close":
-            parts.append(OPAQUE)
+            part = _word(child.content)
+        parts.append(part)
+        _, newline, after = part.rpartition("\n")
+        line = (after if newline else line + part)[:FIRST_WORD]
     return "".join(parts)
 
 
 def _word(text: str) -> str:
     """What stands in backticks is one word."""
     return f'"{text}"' if " " in text and '"' not in text else text
-
-
-def _begun(parts: Sequence[str]) -> bool:
-    """True if the current line already holds a command's first word."""
-    return COMMAND.match("".join(parts).rsplit("\n", 1)[-1].translate(ASCII)) is not None

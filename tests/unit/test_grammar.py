@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from handlers.commands.grammar import VERBS as KNOWN
@@ -90,6 +92,10 @@ def test_at_most_five_commands() -> None:
         ("rerun lint --dry-run", Rerun("lint", dry_run=True)),
         ("rerun unit moe --gb200 --force", Rerun("unit", ("moe",), force=True, gb200=True)),
         ("rerun unit models -- it hung again", Rerun("unit", ("models",))),
+        ("rerun failed --now --sha ABCDEF0", Rerun(now=True, sha="abcdef0")),
+        ("rerun --sha=abcdef012 unit moe", Rerun("unit", ("moe",), sha="abcdef012")),
+        ("run nemo-rl --dry-run", Plain("run", ("nemo-rl",), dry_run=True)),
+        ("flaky tests/a.py::test_b #12", Plain("flaky", ("tests/a.py::test_b", "#12"))),
         ("stop", Plain("cancel")),
         ("explain", Plain("analyze")),
         ("ping", Plain("ping")),
@@ -105,11 +111,11 @@ def test_commands_are_read(line: str, command: object) -> None:
         ("rerunn unit models", "no command rerunn", "/mlm rerun unit models"),
         ("statsu", "no command statsu", "/mlm status"),
         ("xyzzy", "no command xyzzy", "/mlm help"),
-        ("run tests", "not available yet", "/mlm help"),
+        ("rerun --sha xyz", "needs a commit hash", "/mlm rerun failed --sha <hash>"),
         ("rerun all models", "takes no further words", "/mlm rerun all"),
         ("rerun job", "Which job", '/mlm rerun job "<exact name>"'),
         ("rerun --dryrun", "no option --dryrun", "/mlm rerun --dry-run"),
-        ("rerun --now", "not available yet", ""),
+        ("rerun --noww", "no option --noww", "/mlm rerun --now"),
         ("rerun --gb200 --h100", "exclude", ""),
         ("rerun 'x", "not closed", ""),
         ("rerun " + "x" * 400, "at most 300", ""),
@@ -125,3 +131,11 @@ def test_mistakes_are_answered_not_guessed(line: str, words: str, nearest: str) 
 
 def test_grammar_and_registry_know_the_same_verbs() -> None:
     assert set(KNOWN) == set(VERBS)
+
+
+def test_a_comment_of_many_code_spans_is_read_in_linear_time() -> None:
+    """It is read before the delivery is answered, on the server's loop: anybody could stop all other deliveries."""
+    body = "`a ``b " * 9_000 + "\n/mlm ping"
+    before = time.process_time()
+    assert command_lines(body).texts[-1] == "ping"
+    assert time.process_time() - before < 2
