@@ -17,6 +17,8 @@ _GLOG = re.compile(r"^\[?[WEIF](?P<month>\d{1,2}?)(?P<day>\d\d) (?P<h>\d\d):(?P<
 _DATE = re.compile(
     r"(?:^\[?|datetime: |^ \[)\d{4}-(?P<month>\d\d)-(?P<day>\d\d)[ T](?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d(?:\.\d+)?)"
 )
+#: A line begins with one of these if it begins with a clock.
+_CLOCK_STARTS = "[ 0123456789WEIF"
 _GROUP = re.compile(
     r"\[PG (?:ID )?(?P<id>\d+)(?: PG GUID (?P<guid>[^ \]]+))?(?: \((?P<name>[^)]*)\))? ?Rank (?P<rank>\d+)\]"
 )
@@ -87,7 +89,10 @@ def glog_time(text: str) -> float | None:
 
 def clock(text: str) -> float | None:
     """Return the time of any line that has one, on the same scale as `glog_time`."""
-    return _seconds(_GLOG.match(text) or _DATE.search(text[:80]))
+    head = text[:80]
+    if head[:1] not in _CLOCK_STARTS and "datetime: " not in head:  # most lines have none, and every line is asked
+        return None
+    return _seconds(_GLOG.match(text) or _DATE.search(head))
 
 
 def _seconds(stamp: re.Match[str] | None) -> float | None:

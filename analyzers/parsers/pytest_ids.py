@@ -20,6 +20,9 @@ def split_id(text: str) -> tuple[str, str] | None:
         return None
     if not head["bracket"]:
         return head["id"], text[head.end() :]
+    close = text.find("]", head.end())
+    if close >= 0 and text.find("[", head.end(), close) < 0:  # as nearly always
+        return text[: close + 1], text[close + 1 :]
     depth = 0
     for place in range(head.end() - 1, len(text)):
         depth += {"[": 1, "]": -1}.get(text[place], 0)
@@ -30,7 +33,9 @@ def split_id(text: str) -> tuple[str, str] | None:
 
 def read_progress(text: str) -> tuple[str, str | None] | None:
     """Read a progress line: (node id, result), the result None while the test runs; None for any other line."""
-    if worker := _WORKER.match(text):
+    if ".py::" not in text:
+        return None
+    if text.startswith("[gw") and (worker := _WORKER.match(text)):
         return worker["id"].strip(), worker["result"] if worker["result"] in RESULTS else None
     parts = split_id(text)
     if parts is None or (parts[1] and not parts[1].startswith(" ")):

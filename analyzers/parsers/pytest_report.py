@@ -29,7 +29,7 @@ _GOES_ON = re.compile(r"^(?:E(?: |$)|\s*$|[^\s:]+:\d+: )")
 _BAD = ("FAILED", "ERROR")
 
 
-@dataclass
+@dataclass(slots=True)
 class Outcome:
     """One test's result. `line` and `offset` are those of the result word; `result` is None while the test runs.
 
@@ -104,9 +104,9 @@ class PytestReader:
     def feed(self, line: Line) -> bool:
         """Take one line; say whether it is pytest's own."""
         text = line.text
-        if (ruled := _RULED.match(text)) is not None:
+        if text.startswith("=") and (ruled := _RULED.match(text)) is not None:
             return self._ruled(line, ruled["title"])
-        if (banged := _BANGED.match(text)) is not None:
+        if text.startswith("!") and (banged := _BANGED.match(text)) is not None:
             if not banged["what"].startswith(("Interrupted: ", "stopping after ", "xdist.dsession.Interrupted")):
                 self._session(line.number).stopped = (line.number, banged["what"].removeprefix("_pytest.outcomes."))
             self._leave_section(line.number)
@@ -161,7 +161,7 @@ class PytestReader:
         return True
 
     def _progress(self, line: Line, text: str) -> bool:
-        if (root := _ROOT.match(text)) is not None:
+        if text.startswith("rootdir") and (root := _ROOT.match(text)) is not None:
             self._session(line.number).root = root["root"].strip()
             return True
         if (found := read_progress(text)) is not None:

@@ -67,6 +67,9 @@ _PARSER_ANCHORS = (
 #: A rule's hint is searched for in every byte only if it is this long: shorter ones stand in half of all lines.
 _HINT_LENGTH = 10
 
+#: The last lines with text are kept for what they may tell; cutting the list is put off, as lines are many.
+_TAIL, _KEPT = 3, 64
+
 _PROGRESS = re.compile(r"\biteration\s+\d+/\s*\d+ \|")
 _WORLD = re.compile(r"\brank: (?P<rank>\d{1,6}), world_size: (?P<of>\d{1,6})\b|^using world size: (?P<all>\d{1,6})\b")
 _DONE = re.compile(r"\[after training is done\]|^\s*exiting program at iteration|^\[exiting program")
@@ -145,7 +148,8 @@ class _Stream:
         reading.clock = seen if seen is not None else reading.clock
         if text.strip():
             reading.tail.append((line.number, text))
-            del reading.tail[:-3]
+            if len(reading.tail) > _KEPT:
+                del reading.tail[:-_TAIL]
         timing_out = self._native.timing_out or "+ Timeout +" in text
         if self._pytest.feed(line) and not timing_out:
             return
@@ -185,6 +189,7 @@ class _Stream:
         reading.sessions, reading.collectives = self._pytest.sessions, self._collectives.events
         reading.seen = self._traces.seen
         reading.lines = lines if reading.kind is Kind.RANK else reading.lines
+        del reading.tail[:-_TAIL]
         return reading
 
 

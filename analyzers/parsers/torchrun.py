@@ -7,7 +7,7 @@ prints a ProcessFailure. torch 2.11 to 2.13: torch/distributed/elastic/multiproc
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from analyzers.parsers.job_report import ProcessExit
@@ -61,11 +61,11 @@ class LauncherReader:
         """Take one line; say whether it is the launcher's."""
         text = line.text
         if self._traces is not None and not _ENTRY.match(text) and not _END.match(text):
-            self._traces.feed(replace(line, text=text.removeprefix("  ")))
+            self._traces.feed(line._replace(text=text.removeprefix("  ")))
             return True
         if told := _TRACEBACK.match(text):
             self._traces = TracebackReader()
-            self._traces.feed(replace(line, text=told["rest"]))
+            self._traces.feed(line._replace(text=told["rest"]))
             return True
         if _END.match(text):
             self._settle()

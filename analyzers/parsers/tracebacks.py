@@ -6,7 +6,7 @@ Fed with the lines of ONE rank: the lines of other ranks between them are taken 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 
@@ -115,7 +115,7 @@ class TracebackReader:
             parts = [one or other for one, other in _STRINGS.findall(text)]
             texts = "".join(parts).replace("\\n", "\n").replace("\\'", "'").split("\n")
             for part in filter(None, texts):
-                self._read(replace(line, text=part), part)
+                self._read(line._replace(text=part), part)
             return True
         return self._read(line, text)
 

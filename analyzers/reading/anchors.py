@@ -80,6 +80,8 @@ class Anchors:
             if known is None or anchor.after > known.after:
                 widest[anchor.literal] = anchor
         self.anchors = tuple(widest.values())
+        #: Per anchor: up to which count it is told, and up to which it is counted.
+        self.limits = tuple((anchor.most, anchor.counted) for anchor in self.anchors)
         self._literals = tuple(anchor.literal.encode() for anchor in self.anchors)
         if any(b"\n" in literal or not literal for literal in self._literals):
             raise ValueError("an anchor is a part of one line")

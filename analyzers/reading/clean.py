@@ -36,7 +36,16 @@ def clean(raw: bytes) -> str:
     text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
     if text.isprintable():
         return text
-    return _CONTROLS.sub("", _ESCAPES.sub("", text))
+    if "\x1b" in text:
+        text = _ESCAPES.sub("", text)
+        if text.isprintable():
+            return text
+    return _CONTROLS.sub("", text)
+
+
+def may_have_prefixes(text: str) -> bool:
+    """Tell quickly whether `split_prefixes` could take anything off."""
+    return text[:1] in "[0123456789 " or _REPLICA.match(text) is not None
 
 
 def split_prefixes(text: str, *, woven: bool = False) -> Prefixes:

@@ -7,12 +7,12 @@ What comes out does not depend on where the chunks of the source happen to end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from analyzers.model import Source
 from analyzers.reading.anchors import Anchor, Anchors
-from analyzers.reading.clean import clean, split_prefixes
+from analyzers.reading.clean import clean, may_have_prefixes, split_prefixes
 from analyzers.reading.literals import Match, count_lines
 
 __all__ = ["Anchor", "Anchors", "Line", "LogScan"]
@@ -31,8 +31,7 @@ MAX_LINES = 200_000
 _NOISE = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line of interest. `number` is 1-based and counts LF only; `offset` is in bytes from the start of the source.
 
     `text` has no colours, stamp or rank prefix; `rank` is that of the prefix, `at` (UTC) that of GitHub's stamp. A line
@@ -89,7 +88,8 @@ class LogScan:
         hits = search.find(block) if self._emitted < MAX_LINES else []
         pos = passed = reached = 0
         while pos < len(block) and self._emitted < MAX_LINES:
-            reached = _first_beyond(hits, reached, pos)
+            while reached < len(hits) and hits[reached][2] <= pos:
+                reached += 1
             if self._window > 0:
                 start = pos
             elif reached < len(hits):
@@ -118,14 +118,15 @@ class LogScan:
 
     def _count(self, inside: list[Match], key: bytes) -> bool:
         """Count the anchors of a line that has this key; say whether one of them is not used up."""
-        anchors, counts, live, known = self._anchors.anchors, self.counts, False, False
+        limits, counts, live, known = self._anchors.limits, self.counts, False, False
         for index, _, _ in inside:
             if index in self._dropped:
                 continue
             known = True
-            counts[index] += 1
-            live = live or counts[index] <= anchors[index].most
-            if counts[index] >= anchors[index].counted:
+            count = counts[index] = counts[index] + 1
+            most, counted = limits[index]
+            live = live or count <= most
+            if count >= counted:
                 self._dropped |= {index}
                 self._search = self._anchors.search(self._dropped, self._noisy)
         if not known and key not in self._search.own:
@@ -180,7 +181,7 @@ class LogScan:
 
     def _line(self, offset: int, raw: bytes, *, hit: bool) -> Line:
         text = clean(raw)
-        if not text or not (text[0] in "[0123456789 " or "/" in text[:64]):
+        if not may_have_prefixes(text):
             return Line(self._number, offset, text, hit=hit)
         prefixes = split_prefixes(text, woven=self._woven)
         return Line(self._number, offset, prefixes.text, prefixes.rank, prefixes.at, hit, prefixes.by_torch)
@@ -221,12 +222,6 @@ def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
             carry = carry[cut:]
     if carry:
         yield carry
-
-
-def _first_beyond(hits: list[Match], reached: int, pos: int) -> int:
-    while reached < len(hits) and hits[reached][2] <= pos:
-        reached += 1
-    return reached
 
 
 def _segment_start(block: bytes, pos: int, at: int) -> int:
