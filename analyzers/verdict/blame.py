@@ -87,6 +87,8 @@ def _by_mismatch(stories: Mapping[int, RankStory]) -> Blame | None:
     agreed = counts[0][0] if len(counts) > 1 and counts[0][1] > counts[1][1] else None
     culprits = tuple(rank for rank, signature in signatures.items() if signature != agreed)
     finding = stories[culprits[0]].first
+    if finding is not None and agreed is None:
+        finding = replace(finding, confidence=Confidence.MEDIUM)  # one against one: nobody knows who is right
     return make_out(stories, culprits, finding) if finding else None
 
 
@@ -146,8 +148,11 @@ def _earliest(findings: Sequence[Finding]) -> Finding:
 
 def _by_signal(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
     """A process that a signal ended and that had nothing to say about it."""
+    hung = any(story.timeouts for story in stories.values())
     silent = [
-        e for e in exits.exits if e.exit_code < 0 and e.exit_code != SIGTERM and not _explained(stories.get(e.rank), e)
+        e
+        for e in exits.exits
+        if e.exit_code < 0 and e.exit_code != SIGTERM and not _explained(stories.get(e.rank), e, hung=hung)
     ]
     if not silent:
         return None
@@ -165,11 +170,13 @@ def _by_signal(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
     return make_out(stories, alike, finding, exits)
 
 
-def _explained(story: RankStory | None, told: ProcessExit) -> bool:
-    """Whether a rank's log says why it ended; a watchdog that reports where the others hang ends its process, too."""
+def _explained(story: RankStory | None, told: ProcessExit, *, hung: bool) -> bool:
+    """Whether it is known why a rank ended. A watchdog aborts its process, also where the log of it was lost."""
+    aborted = signal_name(told.exit_code) == "SIGABRT"
     if story is None:
-        return False
-    return story.first is not None or (bool(story.states) and signal_name(told.exit_code) == "SIGABRT")
+        return aborted and hung
+    lost = story.last is None and hung
+    return story.first is not None or (aborted and (bool(story.states) or lost))
 
 
 def _by_accusation(stories: Mapping[int, RankStory]) -> Blame | None:

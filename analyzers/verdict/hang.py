@@ -22,16 +22,21 @@ def find_laggards(stories: Mapping[int, RankStory]) -> tuple[tuple[int, ...], Fi
     waiting = {rank: story for rank, story in stories.items() if _waited(story)}
     if not waiting:
         return None
-    odd = _in_another_operation(waiting, complete=len(waiting) == len(stories))
+    told = [story for story in stories.values() if story.last is not None]
+    odd = _in_another_operation(waiting, complete=len(waiting) == len(told))
     if odd:
         own = [story.first for rank in odd if (story := stories[rank]).first is not None]
-        return odd, min((f for f in own if f), key=lambda f: f.rank or 0)
+        finding = min((f for f in own if f), key=lambda f: f.rank or 0)
+        sure = len(told) == len(stories)  # else a rank without a log may have been in any operation
+        return odd, finding if sure else replace(finding, confidence=Confidence.MEDIUM)
     absent = tuple(rank for rank, story in stories.items() if rank not in waiting and not story.finished)
     absent = _without_peer_errors(stories, absent) or absent
     absent = tuple(rank for rank in absent if stories[rank].last is not None) or absent  # a log was seen to stop
     finding = _first_to_say(waiting)
     if not absent or len(absent) * 2 > len(stories):
-        return _behind(stories), _doubtful(finding)
+        return _behind(stories), replace(finding, confidence=Confidence.LOW)
+    if len(absent) > 1 and all(stories[rank].last is None for rank in absent):
+        return absent, replace(finding, confidence=Confidence.MEDIUM)  # a log may have got lost on its way
     return absent, finding
 
 
@@ -97,7 +102,3 @@ def _first_to_say(waiting: Mapping[int, RankStory]) -> Finding:
     if chosen.first is None:
         raise ValueError("a story of waiting without a finding")
     return chosen.first
-
-
-def _doubtful(finding: Finding) -> Finding:
-    return replace(finding, confidence=Confidence.LOW)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from statistics import median_low
 
 from analyzers.model import Category, Error, Evidence, Finding, Role
 from analyzers.parsers.job_report import ProcessExit
@@ -63,7 +64,11 @@ def gather_runs(
         own += [reading for reading in loose if _covers(reading.place.run, key)]
         named = job_exits if newest is None or key.folder in ("", newest) else None
         runs.append(_build(key, own, rules, named))
-    return sorted(runs, key=lambda run: _order(run, newest))
+    clocks: dict[tuple[str, int, str], list[float]] = {}
+    for run in runs:
+        if run.clock is not None:
+            clocks.setdefault((run.key.test, run.key.repeat, run.key.folder), []).append(run.clock)
+    return sorted(runs, key=lambda run: _order(run, newest, clocks))
 
 
 def _one_start_each(readings: Sequence[LogReading]) -> list[list[RunKey]]:
@@ -115,9 +120,13 @@ def _covers(outer: RunKey, key: RunKey) -> bool:
     )
 
 
-def _order(run: Run, newest: str | None) -> tuple[str, int, bool, float, int]:
+def _order(
+    run: Run, newest: str | None, clocks: Mapping[tuple[str, int, str], Sequence[float]]
+) -> tuple[str, int, bool, float, int]:
+    """Folders go by their clocks; within one, the launcher has numbered its starts."""
     is_newest = newest is not None and run.key.folder == newest
-    return run.key.test, run.key.repeat, is_newest, run.clock or 0.0, run.key.attempt
+    clock = max(clocks.get((run.key.test, run.key.repeat, run.key.folder), (0.0,)))
+    return run.key.test, run.key.repeat, is_newest, clock, run.key.attempt
 
 
 def _build(key: RunKey, readings: Sequence[LogReading], rules: RuleSet, job_exits: Exits | None) -> Run:
@@ -127,9 +136,16 @@ def _build(key: RunKey, readings: Sequence[LogReading], rules: RuleSet, job_exit
     stories = {rank: teller.tell(rank, streams.get(rank, []), run_done=done) for rank in _all_ranks(streams)}
     exits = _exits(readings) or job_exits or Exits()
     blame = assign_blame(stories, exits, list(_node_findings(readings, exits)))
-    clocks = [stream.clock for reading in readings for stream in reading.streams if stream.clock is not None]
+    clocks = _clocks(streams)
     last = next((story.last for story in stories.values() if story.last), None)
-    return Run(key, stories, _outcome(stories, blame), blame, max(clocks, default=None), last)
+    clock = median_low(clocks) if clocks else None  # one rank's clock may be wrong
+    return Run(key, stories, _outcome(stories, blame), blame, clock, last)
+
+
+def _clocks(streams: Mapping[int, Sequence[StreamReading]]) -> list[float]:
+    """Return the last time that each rank tells."""
+    told = ([stream.clock for stream in own if stream.clock is not None] for own in streams.values())
+    return [max(clocks) for clocks in told if clocks]
 
 
 def _all_ranks(streams: dict[int, list[StreamReading]]) -> list[int]:
