@@ -46,7 +46,7 @@ def cause_block(cause: Cause, detail: Detail) -> str:
     facts = [
         *_error(found),
         *_where(cause),
-        *markdown_lines(found),
+        *markdown_lines(found, place_told=cause.changed is not None),
         *_ranks(cause),
         *_jobs(cause.jobs, detail),
         *_tests(found, shown=min(detail.tests, 3)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analyzers.comparison import Drift
 from analyzers.model import Diagnosis
-from analyzers.surroundings import JobRecipe, RelationName
+from analyzers.surroundings import ClueKind, JobRecipe, Relation, RelationName
 from analyzers.verdict.summary import say_checks, say_metric
 
 from .redaction import redact_text
@@ -44,6 +44,12 @@ def text_rows(found: Diagnosis) -> list[tuple[str, str]]:
     return rows
 
 
+def _adds_nothing(relation: Relation) -> bool:
+    return relation.name is RelationName.UNKNOWN and all(
+        clue.kind is ClueKind.NOT_TOUCHED for clue in relation.evidence
+    )
+
+
 def _metrics(found: Diagnosis) -> list[str]:
     metrics = found.golden.metrics if found.golden else ()
     lines = []
@@ -67,13 +73,17 @@ def _recipe(recipe: JobRecipe) -> str:
     return redact_text(", ".join(words))
 
 
-def markdown_lines(found: Diagnosis) -> list[str]:
-    """Return list items. Owners stand in code: naming them must not call them."""
+def markdown_lines(found: Diagnosis, *, place_told: bool = False) -> list[str]:
+    """Return list items. Owners stand in code: naming them must not call them.
+
+    Args:
+        place_told: the line about the place already says whether the change touches that file.
+    """
     lines = []
     if found.golden is not None:
         told = "; ".join(prose(line) for line in _metrics(found))
         lines.append(f"- **Numbers:** {NUMBERS[found.golden.kind]}. {told}")
-    if found.relation is not None:
+    if found.relation is not None and not (place_told and _adds_nothing(found.relation)):
         said = " ".join(prose(redact_text(clue.text)) for clue in found.relation.evidence[:SHOWN])
         lines.append(f"- **This change:** {RELATION[found.relation.name]}{f'. {said}' if said else ''}")
     if found.owners:

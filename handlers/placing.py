@@ -1,0 +1,59 @@
+"""Where a root cause stands: in this pull request's change, in somebody's part of the repository."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import structlog
+
+from analyzers.model import Diagnosis
+from analyzers.verdict.changes import changed_files
+from analyzers.verdict.owners import CODEOWNERS_PATHS, find_owners
+from analyzers.verdict.relation import functional_folder, relate_to_change
+from config.repo import RepoConfig
+
+from .context import Context, JobFinding, RefusedError
+from .job_names import read_name
+
+log = structlog.get_logger()
+
+
+async def read_codeowners(findings: Sequence[JobFinding], ctx: Context) -> str | None:
+    """Return the CODEOWNERS that GitHub goes by, the default branch's; None if there is none, or nothing to look up."""
+    if not any(finding.diagnosis.location for finding in findings):
+        return None
+    for path in CODEOWNERS_PATHS:
+        try:
+            content = await ctx.github.file(path)
+        except RefusedError as error:
+            log.info("report.no_codeowners", path=path, status=error.status)
+            return None
+        if content is not None:
+            return content.decode("utf-8", "replace")
+    return None
+
+
+def place_cause(
+    finding: JobFinding, changed: frozenset[str] | None, codeowners: str | None, config: RepoConfig
+) -> Diagnosis:
+    """Return the finding's diagnosis with its relation to the change and the owners of the place, if they are known.
+
+    Args:
+        changed: the files of the pull request; of its lines and of imports nothing is known without a checkout.
+        codeowners: the text of the CODEOWNERS file.
+    """
+    found = finding.diagnosis
+    path = (found.location or "").rpartition(":")[0]
+    if changed is not None and found.relation is None:
+        folder = _folder(finding.job_name, config)
+        found = replace(found, relation=relate_to_change(found, changed_files(changed), folder=folder))
+    if path and codeowners and not found.owners:
+        found = replace(found, owners=find_owners(path, codeowners).owners)
+    return found
+
+
+def _folder(job_name: str, config: RepoConfig) -> str | None:
+    job = read_name(job_name, config.jobs)
+    model, _, test_case = job.bucket.partition("/")
+    return functional_folder(model, test_case) if job.kind == "functional" else None
