@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache, partial
 
 from analyzers.model import (
     Attempt,
@@ -16,6 +17,7 @@ from analyzers.model import (
     Finding,
     Read,
     Role,
+    Source,
 )
 from analyzers.parsers.job_log import read_job_log
 from analyzers.parsers.job_report import Ending, JobReport
@@ -32,14 +34,23 @@ from analyzers.verdict.summary import say_golden, summarise
 
 JOB_LOG = "job.log"
 
+Task = Callable[[], LogReading]
+#: Runs independent readings and gives their results in the same order; a caller with threads may run them at once.
+RunAll = Callable[[Sequence[Task]], Iterable[LogReading]]
 
-def analyze(bundle: Bundle, rules: RuleSet) -> Diagnosis:
+
+def one_by_one(tasks: Sequence[Task]) -> Iterable[LogReading]:
+    """Run the readings one after the other."""
+    return (task() for task in tasks)
+
+
+def analyze(bundle: Bundle, rules: RuleSet, *, run_all: RunAll = one_by_one) -> Diagnosis:
     """Diagnose one job. Pure: the same bundle gives the same answer, whatever the order of its sources.
 
     Never raises for what the logs hold; OSError and the like from reading a source pass through.
     """
     report = read_job_log(bundle.job_log, rules) if bundle.job_log is not None else JobReport()
-    readings = _read_logs(bundle, rules)
+    readings = _read_logs(bundle, rules, run_all)
     newest = report.run_folder.rpartition("/")[2] if report.run_folder else None
     launch = report.launches[-1] if report.launches else None
     runs = gather_runs(readings, rules, exits_of(JOB_LOG, launch.exits if launch else ()), newest)
@@ -68,17 +79,24 @@ def _with_numbers(diagnosis: Diagnosis, report: JobReport, bundle: Bundle) -> Di
     return replace(diagnosis, golden=golden, read=read, summary=summary)
 
 
-def _read_logs(bundle: Bundle, rules: RuleSet) -> list[LogReading]:
-    reader = RankLogReader(rules)
-    readings = []
-    for source in sorted(bundle.sources, key=lambda source: source.name):
-        where = place(source.name)
-        if where is not None:
-            readings.append(reader.read(source, where))
+_reader = lru_cache(maxsize=4)(RankLogReader)  # compiled once for the packaged rules
+
+
+def _read_logs(bundle: Bundle, rules: RuleSet, run_all: RunAll) -> list[LogReading]:
+    reader = _reader(rules)
+    logs = [(source, where) for source in bundle.sources if (where := place(source.name)) is not None]
+    logs.sort(key=_largest_first)
+    readings = list(run_all([partial(reader.read, source, where) for source, where in logs]))
+    readings.sort(key=lambda reading: reading.place.name)
     if bundle.job_log is not None and not any(reading.place.kind is Kind.RANK for reading in readings):
         # Without an artifact the job's log is all there is: the launcher tees the output of some ranks into it.
         readings.append(reader.read(bundle.job_log, Place(JOB_LOG, Kind.JOB, RunKey("", 0, "", 0))))
     return readings
+
+
+def _largest_first(log: tuple[Source, Place]) -> tuple[int, str]:
+    """Order the readings so that threads end at about the same time."""
+    return -(log[0].size_bytes or 0), log[0].name
 
 
 def _decide(report: JobReport, blame: Blame | None, runs: Sequence[Run], read: Read, *, job_failed: bool) -> Diagnosis:

@@ -69,9 +69,9 @@ def read_directory(data: mmap.mmap | bytes, *, label: str, max_entries: int) -> 
             skipped.append(Skipped(label, f"only the first {max_entries} of {max(count, number + 1)} entries are read"))
             break
         twice = "its name is there twice" if entry.name.casefold() in seen else ""
-        why_not = doubt or _why_bad_name(entry.name) or twice
+        why_not = doubt or why_bad_name(entry.name) or twice
         if why_not:
-            skipped.append(Skipped(_printable(entry.name), why_not))
+            skipped.append(Skipped(printable(entry.name), why_not))
         elif not entry.name.endswith("/"):
             seen.add(entry.name.casefold())
             entries.append(entry)
@@ -195,7 +195,7 @@ def _why_unreadable(flags: int, method: int, mode: int) -> str:
     return ""
 
 
-def _why_bad_name(name: str) -> str:
+def why_bad_name(name: str) -> str:
     """Refuse names that could leave a folder or deceive a reader's eye (control and direction marks)."""
     parts = name.rstrip("/").split("/")
     if not name.strip() or name.startswith("/") or name[1:2] == ":" or ".." in parts:
@@ -205,7 +205,7 @@ def _why_bad_name(name: str) -> str:
     return ""
 
 
-def _printable(name: str) -> str:
+def printable(name: str) -> str:
     return ascii(name[:200])[1:-1]
 
 
@@ -215,7 +215,7 @@ def _without_overlaps(entries: list[ZipEntry], skipped: list[Skipped]) -> list[Z
     good: set[str] = set()
     for entry in sorted(entries, key=lambda entry: entry.offset):
         if entry.offset < end:
-            skipped.append(Skipped(_printable(entry.name), "it overlaps another entry"))
+            skipped.append(Skipped(printable(entry.name), "it overlaps another entry"))
             continue
         good.add(entry.name)
         end = entry.offset + _LOCAL.size + entry.packed

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from analyzers.model import Diagnosis
+    from bot.archives import Budget
 
 ANALYSED, BAD_USAGE, NOTHING = 0, 2, 3
 
@@ -117,6 +118,15 @@ def render(diagnosis: Diagnosis, form: str, *, color: bool) -> str:
     return render_text(diagnosis, color=color)
 
 
+def _ranks(budget: Budget) -> str:
+    """Say of how many ranks something has been read: ", 12 ranks"; nothing if no log belongs to one."""
+    from analyzers.reading.layout import place  # noqa: PLC0415 (loaded long before there is progress to show)
+
+    places = [place(name) for name in tuple(budget.read)]
+    ranks = {(one.run, one.local_rank) for one in places if one is not None and one.local_rank is not None}
+    return f", {len(ranks)} rank{'s' if len(ranks) > 1 else ''}" if ranks else ""
+
+
 class _Progress:
     """A line on the terminal that says how much has been read, once reading takes long."""
 
@@ -125,13 +135,14 @@ class _Progress:
         self._next = time.monotonic() + PROGRESS_AFTER_S
         self._drawn = False
 
-    def update(self, read_bytes: int) -> None:
+    def update(self, budget: Budget) -> None:
+        """Take how far the reading has come; called in any thread."""
         now = time.monotonic()
         if not self._shown or now < self._next:
             return
         self._next = now + PROGRESS_EVERY_S
         self._drawn = True
-        print(f"\rread {read_bytes / 1024**2:.0f} MB ...", end="", file=sys.stderr, flush=True)
+        print(f"\rread {budget.total / 1024**2:.0f} MB{_ranks(budget)} ...", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         if self._drawn:

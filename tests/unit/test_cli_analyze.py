@@ -171,15 +171,17 @@ def test_analyze_loads_no_server(artifact: Path) -> None:
 def test_progress_is_shown_for_long_work_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    from bot.archives import Budget
     from bot.cli import analyze
 
+    logs = {f"1/none_ab12cd34/attempt_0/{rank}/{stream}.log": 1 for rank in range(4) for stream in ("stdout", "stderr")}
     now = [0.0]
     monkeypatch.setattr(analyze.time, "monotonic", lambda: now[0])
-    for shown, expected in [(True, "\rread 3 MB ...\r\x1b[K"), (False, "")]:
+    for shown, expected in [(True, "\rread 3 MB, 4 ranks ...\r\x1b[K"), (False, "")]:
         progress = analyze._Progress(shown=shown)
         start = now[0]
         for later_s, megabytes in [(0.1, 1), (0.6, 3), (0.61, 4)]:
             now[0] = start + later_s
-            progress.update(megabytes << 20)
+            progress.update(Budget(read=logs, total=megabytes << 20))
         progress.clear()
         assert capsys.readouterr().err == expected

@@ -1,0 +1,71 @@
+"""How much may be read of one bundle, and what was read of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+#: Bytes come out of every source in pieces of at most this size: they stay in the processor's cache.
+PIECE = 256 * 1024
+
+
+class UnreadableError(Exception):
+    """The path that was asked for cannot be read at all; the message is for the person who gave it."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is read of one archive, in bytes that really came out of it, whatever its directory claims."""
+
+    entries: int = 50_000
+    file_bytes: int = 4 * 1024**3
+    total_bytes: int = 16 * 1024**3
+    #: Above this many bytes a member is cut when it is packed tighter than `ratio`: no log that somebody reads is.
+    ratio_from_bytes: int = 256 * 1024**2
+    ratio: int = 400
+
+
+@dataclass
+class Budget:
+    """What has been read of each member of one bundle, and what went wrong. A second reading is not counted twice.
+
+    Members may be read in several threads at once.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    read: dict[str, int] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    total: int = 0
+    watch: Callable[[Budget], None] | None = None  # told now and then, in any thread, to show progress
+    cancelled: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def spend(self, name: str, done: int, packed: int) -> bool:
+        """Book that `done` bytes of a member came out of `packed` bytes; False if reading must stop here."""
+        with self._lock:
+            before = self.read.get(name, 0)
+            if done > before:
+                self.read[name] = done
+                self.total += done - before
+        if self.watch is not None:
+            self.watch(self)
+        limits = self.limits
+        if self.cancelled:
+            return self.stop(name, "reading was given up")
+        if done > limits.file_bytes:
+            return self.stop(name, f"only its first {limits.file_bytes // 1024**2} MB were read")
+        if self.total > limits.total_bytes:
+            return self.stop(name, f"reading stopped here: {limits.total_bytes // 1024**2} MB were unpacked in all")
+        if done > limits.ratio_from_bytes and done > limits.ratio * max(packed, 1):
+            return self.stop(name, f"reading stopped: it grows more than {limits.ratio} times, as no log does")
+        return True
+
+    def stop(self, name: str, why: str) -> bool:
+        """Note why a member could not be read to its end."""
+        self.problems.setdefault(name, why)
+        return False
+
+    def cancel(self) -> None:
+        """Let all reading that is under way end at its next piece."""
+        self.cancelled = True

@@ -1,0 +1,128 @@
+"""What lies in zip and tar files, as sources that unpack their member each time that they are read."""
+
+from __future__ import annotations
+
+import io
+import mmap
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from analyzers.model import Skipped, Source
+from bot.archives.budget import PIECE, Budget
+from bot.archives.inflate import crc32, inflated
+from bot.zip_directory import DEFLATED, NotZipError, ZipEntry, data_range, printable, read_directory, why_bad_name
+
+if TYPE_CHECKING:
+    import tarfile
+
+Mapped = mmap.mmap | bytes
+Found = tuple[tuple[Source, ...], tuple[Skipped, ...]]
+
+
+def is_zip(data: Mapped) -> bool:
+    return data[:2] == b"PK" and data[2:4] in (b"\3\4", b"\5\6", b"\7\x08", b"00")
+
+
+def is_gzip(data: Mapped) -> bool:
+    return data[:3] == b"\x1f\x8b\x08"
+
+
+def is_tar(data: Mapped) -> bool:
+    return data[257:262] == b"ustar"
+
+
+def open_zip(data: Mapped, label: str, budget: Budget, *, folder: str = "") -> Found:
+    """List what can be read of a zip file. `folder`: what stands before the names, "" or ending in "/"."""
+    try:
+        entries, skipped = read_directory(data, label=label, max_entries=budget.limits.entries)
+    except NotZipError as why:
+        return (), (Skipped(label, str(why)),)
+    sources = [
+        Source(folder + entry.name, partial(_zip_pieces, data, entry, folder + entry.name, budget), entry.size)
+        for entry in entries
+    ]
+    return tuple(sources), tuple(skipped)
+
+
+def _zip_pieces(data: Mapped, entry: ZipEntry, name: str, budget: Budget) -> Iterator[bytes]:
+    place = data_range(data, entry)
+    if place is None:
+        budget.stop(name, "the archive is damaged here: its header is missing")
+        return
+    begin, end = place
+    if end > len(data):
+        budget.stop(name, "it is cut short: the archive ends inside it")
+        end = len(data)
+    packed = slices(data, begin, end)
+    pieces = inflated(packed, lambda why: budget.stop(name, why)) if entry.method == DEFLATED else packed
+    done, crc = 0, 0
+    for piece in pieces:
+        done += len(piece)
+        crc = crc32(piece, crc)
+        if not budget.spend(name, done, entry.packed):
+            return
+        yield piece
+    if crc != entry.crc:
+        budget.stop(name, "it does not fit its checksum: what it says may be wrong")
+
+
+def slices(data: Mapped, begin: int, end: int) -> Iterator[bytes]:
+    """Yield data[begin:end] in pieces; pages of the file that were read are given back, so that memory stays flat."""
+    page = mmap.ALLOCATIONGRANULARITY
+    for at in range(begin, end, PIECE):
+        upto = min(at + PIECE, end)
+        yield data[at:upto]
+        if isinstance(data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            start = at // page * page
+            data.madvise(mmap.MADV_DONTNEED, start, upto - start)
+
+
+def open_tar(data: Mapped, label: str, budget: Budget, *, folder: str = "") -> Found:
+    """List what can be read of a tar file, by its headers."""
+    import tarfile  # noqa: PLC0415 (slow to load, and CI services hand out zip files)
+
+    sources: list[Source] = []
+    skipped: list[Skipped] = []
+    seen: set[str] = set()
+    file = io.BytesIO(data) if isinstance(data, bytes) else data
+    try:
+        with tarfile.open(fileobj=file, mode="r:") as archive:
+            for entry in archive:
+                if len(sources) + len(skipped) >= budget.limits.entries:
+                    skipped.append(Skipped(label, f"only its first {budget.limits.entries} entries are read"))
+                    break
+                name = entry.name.removeprefix("./")
+                why_not = _why_not(entry, name, seen)
+                if why_not:
+                    skipped.append(Skipped(printable(folder + name), why_not))
+                elif entry.isreg():
+                    seen.add(name.casefold())
+                    sources.append(_tar_source(data, entry, folder + name, budget))
+    except (tarfile.TarError, OSError, ValueError):
+        skipped.append(Skipped(label, "it is damaged: what comes after the damage was not read"))
+    return tuple(sources), tuple(skipped)
+
+
+def _why_not(entry: tarfile.TarInfo, name: str, seen: set[str]) -> str:
+    if entry.isdir():
+        return ""
+    if not entry.isreg() or entry.issparse():
+        return "it is a link or a device, not a file"
+    return why_bad_name(name) or ("its name is there twice" if name.casefold() in seen else "")
+
+
+def _tar_source(data: Mapped, entry: tarfile.TarInfo, name: str, budget: Budget) -> Source:
+    begin, end = entry.offset_data, entry.offset_data + entry.size
+    return Source(name, partial(_tar_pieces, data, begin, end, name, budget), entry.size)
+
+
+def _tar_pieces(data: Mapped, begin: int, end: int, name: str, budget: Budget) -> Iterator[bytes]:
+    done = 0
+    for piece in slices(data, begin, min(end, len(data))):
+        done += len(piece)
+        if not budget.spend(name, done, done):
+            return
+        yield piece
+    if end > len(data):
+        budget.stop(name, "it is cut short: the archive ends inside it")

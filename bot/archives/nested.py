@@ -1,0 +1,100 @@
+"""Archives and packed logs inside of a folder or an archive are read as if they were folders and logs."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import BinaryIO
+
+from analyzers.model import Skipped, Source
+from bot.archives.budget import Budget
+from bot.archives.inflate import gunzipped
+from bot.archives.members import Found, Mapped, is_gzip, is_tar, is_zip, open_tar, open_zip
+
+#: An archive in an archive in an archive is nobody's log artifact.
+DEEPEST = 2
+
+
+def expand(found: Found, budget: Budget, *, depth: int = 1) -> Found:
+    """Replace each archive among the sources by what is in it, and let each packed log be read unpacked."""
+    sources: list[Source] = []
+    skipped = list(found[1])
+    names = {source.name for source in found[0]}
+    for source in found[0]:
+        opener = _opener(source)
+        if opener is not None and depth > DEEPEST:
+            skipped.append(Skipped(source.name, "it is an archive too deep inside of others"))
+        elif opener is not None:
+            inner = expand(_open(source, opener, budget), budget, depth=depth + 1)
+            sources.extend(inner[0])
+            skipped.extend(inner[1])
+        elif source.name.endswith(".gz") and source.name[:-3] not in names:
+            sources.append(unpacked(source, source.name[:-3], budget))
+        else:
+            sources.append(source)
+    return tuple(sources), tuple(skipped)
+
+
+def _opener(source: Source) -> Callable[[Source, Budget], Found] | None:
+    """Say how to open what is an archive by its name and by its first bytes; None for anything else."""
+    lower = source.name.lower()
+    if not lower.endswith((".zip", ".tar", ".tar.gz", ".tgz")):
+        return None
+    head = next(iter(source.chunks()), b"")
+    if lower.endswith(".zip"):
+        return _open_inner_zip if is_zip(head) else None
+    if lower.endswith(".tar"):
+        return _open_inner_tar if is_tar(head) else None
+    return _open_packed_tar if is_gzip(head) else None
+
+
+def _open_inner_zip(source: Source, budget: Budget) -> Found:
+    return open_zip(spooled(source.chunks()), source.name, budget, folder=f"{source.name}/")
+
+
+def _open_inner_tar(source: Source, budget: Budget) -> Found:
+    return open_tar(spooled(source.chunks()), source.name, budget, folder=f"{source.name}/")
+
+
+def _open_packed_tar(source: Source, budget: Budget) -> Found:
+    text = unpacked(source, source.name, budget)
+    return open_tar(spooled(text.chunks()), source.name, budget, folder=f"{source.name}/")
+
+
+def _open(source: Source, opener: Callable[[Source, Budget], Found], budget: Budget) -> Found:
+    try:
+        return opener(source, budget)
+    except OSError as why:
+        return (), (Skipped(source.name, f"it could not be unpacked: {why.strerror}"),)
+
+
+def unpacked(source: Source, name: str, budget: Budget) -> Source:
+    """Return the text of a gzip file as a source of its own."""
+    return Source(name, partial(_unpacked_pieces, source, name, budget))
+
+
+def _unpacked_pieces(source: Source, name: str, budget: Budget) -> Iterator[bytes]:
+    done = 0
+    packed = source.size_bytes or 1
+    for piece in gunzipped(iter(source.chunks()), lambda why: budget.stop(name, why)):
+        done += len(piece)
+        if not budget.spend(name, done, packed):
+            return
+        yield piece
+
+
+def spooled(chunks: Iterable[bytes]) -> Mapped:
+    """Keep bytes that must be read from their end, or more than once, in an unnamed file: it vanishes with us."""
+    with tempfile.TemporaryFile() as spool:
+        for chunk in chunks:
+            spool.write(chunk)
+        spool.flush()
+        return mapped(spool)
+
+
+def mapped(file: BinaryIO) -> Mapped:
+    """Map a file into memory; the map outlives the file's closing. An empty file cannot be mapped."""
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""

@@ -1,0 +1,161 @@
+"""What there is to analyse: a folder, a zip file, one log or standard input, as a `Bundle` of streams.
+
+Nothing is unpacked to disk and nothing is held whole: a member is inflated again each time that it is read, in pieces.
+Whatever is wrong with one member is told by `Opened.trouble` after the reading; the rest is read all the same.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from analyzers.model import Bundle, Skipped, Source
+from bot.archives.budget import PIECE, Budget, UnreadableError
+from bot.archives.inflate import gunzipped
+from bot.archives.members import Found, Mapped, is_gzip, is_tar, is_zip, open_tar, open_zip, slices
+from bot.archives.nested import expand, mapped, spooled, unpacked
+
+STDIN = "-"
+JOB_LOG = "job.log"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A bundle and, once it has been read, what could not be read of it."""
+
+    bundle: Bundle
+    budget: Budget
+
+    def trouble(self) -> tuple[Skipped, ...]:
+        """Return what went wrong while reading, by name; complete only after the analysis."""
+        return tuple(Skipped(name, why) for name, why in sorted(self.budget.problems.items()))
+
+
+def open_bundle(
+    path: str | None, *, job_log: str | None = None, job_name: str | None = None, budget: Budget | None = None
+) -> Opened:
+    """Open what is at `path`; a file that is no zip file is taken for the job's log.
+
+    Args:
+        path: a folder, a zip file, a log, or "-" for standard input (a zip file or the job's log); None for nothing.
+        job_log: the job's log, if it is a file of its own.
+        budget: the limits to keep, and where the reading is booked.
+    Raises:
+        UnreadableError: one of the paths is not there, may not be read, or is no file.
+    """
+    budget = budget or Budget()
+    sources: tuple[Source, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    log = None if job_log is None else _open_log(job_log, budget)
+    if path is not None and path != STDIN and _is_folder(path):
+        sources, skipped = _open_folder(Path(path), budget)
+    elif path is not None:
+        data = spooled(_stdin_pieces()) if path == STDIN else _map_file(path)
+        found = _open_archive(data, STDIN if path == STDIN else Path(path).name, budget)
+        if found is not None:
+            sources, skipped = found
+        elif log is None:
+            log = _mapped_log(data, budget)
+        else:
+            raise UnreadableError(f"{path}: neither a folder nor an archive, and --job-log already names the job's log")
+    sources, skipped = expand((sources, skipped), budget)
+    return Opened(Bundle(sources=sources, job_log=log, job_name=job_name, skipped=skipped), budget)
+
+
+def _open_archive(data: Mapped, label: str, budget: Budget) -> Found | None:
+    """List what is in an archive, told by its first bytes; None if it is none."""
+    if is_zip(data):
+        return open_zip(data, label, budget)
+    if is_tar(data):
+        return open_tar(data, label, budget)
+    if is_gzip(data) and is_tar(next(gunzipped(slices(data, 0, len(data)), lambda _: None), b"")):
+        text = unpacked(Source(label, partial(slices, data, 0, len(data)), len(data)), label, budget)
+        return open_tar(spooled(text.chunks()), label, budget)
+    return None
+
+
+def _is_folder(path: str) -> bool:
+    """Tell a folder from a file that can be read; neither is an error."""
+    try:
+        kind = stat.S_IFMT(Path(path).stat().st_mode)
+        if kind == stat.S_IFDIR:
+            os.scandir(path).close()
+        elif kind == stat.S_IFREG:
+            Path(path).open("rb").close()
+        else:
+            raise UnreadableError(f"{path}: neither a folder nor a regular file")
+    except (OSError, ValueError) as why:
+        reason = why.strerror if isinstance(why, OSError) and why.strerror else str(why)
+        raise UnreadableError(f"{path}: {reason}") from None
+    return kind == stat.S_IFDIR
+
+
+def _open_log(path: str, budget: Budget) -> Source:
+    if _is_folder(path):
+        raise UnreadableError(f"{path}: the job's log must be a file, not a folder")
+    return _mapped_log(_map_file(path), budget)
+
+
+def _mapped_log(data: Mapped, budget: Budget) -> Source:
+    if is_gzip(data):
+        return unpacked(Source(JOB_LOG, partial(slices, data, 0, len(data)), len(data)), JOB_LOG, budget)
+    return Source(JOB_LOG, partial(_mapped_pieces, data, budget), len(data))
+
+
+def _map_file(path: str) -> Mapped:
+    with Path(path).open("rb") as file:
+        return mapped(file)
+
+
+def _stdin_pieces() -> Iterator[bytes]:
+    while piece := sys.stdin.buffer.read(PIECE):
+        yield piece
+
+
+def _mapped_pieces(data: Mapped, budget: Budget) -> Iterator[bytes]:
+    done = 0
+    for piece in slices(data, 0, len(data)):
+        done += len(piece)
+        if not budget.spend(JOB_LOG, done, done):
+            return
+        yield piece
+
+
+def _open_folder(root: Path, budget: Budget) -> tuple[tuple[Source, ...], tuple[Skipped, ...]]:
+    sources: list[Source] = []
+    skipped: list[Skipped] = []
+    for folder, folders, files in os.walk(root, onerror=lambda why: skipped.append(_unlisted(root, why))):
+        folders.sort()
+        for file in sorted(files):
+            path = Path(folder, file)
+            name = path.relative_to(root).as_posix().encode("utf-8", "replace").decode()
+            if len(sources) >= budget.limits.entries:
+                skipped.append(Skipped(root.name, f"only its first {budget.limits.entries} files are read"))
+                return tuple(sources), tuple(skipped)
+            if not path.is_file() or path.is_symlink():
+                skipped.append(Skipped(name, "it is a link or a device, not a file"))
+                continue
+            sources.append(Source(name, partial(_path_pieces, path, name, budget), path.stat().st_size))
+    return tuple(sources), tuple(skipped)
+
+
+def _unlisted(root: Path, why: OSError) -> Skipped:
+    return Skipped(os.path.relpath(why.filename, root), f"the folder could not be read: {why.strerror}")
+
+
+def _path_pieces(path: Path, name: str, budget: Budget) -> Iterator[bytes]:
+    done = 0
+    try:
+        with path.open("rb", buffering=0) as file:
+            while piece := file.read(PIECE):
+                done += len(piece)
+                if not budget.spend(name, done, done):
+                    return
+                yield piece
+    except OSError as why:
+        budget.stop(name, f"it could not be read: {why.strerror}")
