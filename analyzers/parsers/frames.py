@@ -11,6 +11,8 @@ _OUTSIDE = re.compile(
 )
 #: Top folders of Megatron-LM. A relative path that starts elsewhere may be a compiled module's (`zmq/backend/...`).
 _TOPS = frozenset({"megatron", "tests", "tools", "examples", "tasks", "scripts", "benchmarks", "src"})
+#: Of these, the ones that a folder above the checkout is hardly named after.
+_PACKAGES = frozenset({"megatron", "tests"})
 #: Scripts that stand at the root of the repository and are run by the launcher.
 _SCRIPT = re.compile(r"(?:pretrain|train|run|main|setup|conftest|model_provider|gpt_builders|mamba_builders)\w*\.py")
 
@@ -38,10 +40,22 @@ def in_repository(path: str, root: str | None = None) -> str | None:
     parts = path.split("/")
     if not path.startswith("/"):
         return path if parts[0] in _TOPS or (len(parts) == 1 and _SCRIPT.fullmatch(path)) else None
-    for place, part in enumerate(parts[:-1]):
-        if part in _TOPS and place:
-            return "/".join(parts[place:])
+    place = _top(parts)
+    if place is not None:
+        return "/".join(parts[place:])
     return parts[-1] if _SCRIPT.fullmatch(parts[-1]) else None
+
+
+def _top(parts: list[str]) -> int | None:
+    """Return where an absolute path enters the repository; the checkout may be named like a part of it."""
+    places = [
+        place
+        for place, part in enumerate(parts[:-1])
+        if place and part in _TOPS and parts[place + 1] not in _TOPS
+        if part != "megatron" or not parts[place + 1].endswith(".py")  # the package holds only packages
+    ]
+    sure = (place for place in places if parts[place] in _PACKAGES)
+    return next(sure, places[0] if places else None)
 
 
 def innermost(frames: list[Frame] | tuple[Frame, ...], root: str | None = None) -> Frame | None:
