@@ -269,8 +269,8 @@ class Store(Protocol):
         """Keep the finding; one per (run, attempt, job name), the newer wins."""
         ...
 
-    async def findings(self, *, pull: int, head_sha: str) -> Sequence[JobFinding]:
-        """All findings of this head, oldest first."""
+    async def findings(self, *, head_sha: str) -> Sequence[JobFinding]:
+        """All findings of this head, oldest first; several pull requests may share it."""
         ...
 
 

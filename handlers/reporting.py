@@ -10,8 +10,12 @@ import structlog
 
 from config.repo import RepoConfig
 
+from . import check_report
 from .context import Context, Job, JobFinding, Pull, RefusedError, Run, Task
 from .events import RED
+from .known_flakes import with_flakes
+from .memory import flakes, muted_jobs
+from .placing import place_cause, read_codeowners
 from .render.report import render_report
 from .render.view import Cause, JobView, Now, Report, RunView
 from .rerun_hint import rerun_hint
@@ -54,7 +58,9 @@ class Facts:
     jobs: Mapping[int, Sequence[Job]]
     findings: Sequence[JobFinding]
     queue_run: int | None = None
+    muted: frozenset[str] = frozenset()
     changed_files: frozenset[str] | None = None
+    codeowners: str | None = None
     outdated_sha: str | None = None
     trouble: tuple[str, ...] = field(default=())
 
@@ -68,7 +74,10 @@ async def report(task: Task, ctx: Context) -> list[Task]:
     said = await ctx.store.recall(f"report-{number}")
     facts = await _gather(pull, said or {}, ctx)
     view = assemble(facts, ctx.config, report_url=ctx.report_url)
-    if said is None and not _worth_saying(view, ctx.config):
+    worth_saying = said is not None or _worth_saying(view, ctx.config)
+    if worth_saying or ctx.config.check.required:
+        await check_report.publish(view, ctx)
+    if not worth_saying or ctx.config.mute_label in pull.labels:
         return []
     try:
         await ctx.comments.upsert(number, key=KEY, body=render_report(view))
@@ -88,13 +97,14 @@ def _worth_saying(view: Report, config: RepoConfig) -> bool:
 
 
 async def _gather(pull: Pull, said: Mapping[str, str | None], ctx: Context) -> Facts:
-    findings = list(await ctx.store.findings(pull=pull.number, head_sha=pull.head_sha))
+    muted = await muted_jobs(pull.number, ctx)
+    findings = [one for one in await ctx.store.findings(head_sha=pull.head_sha) if one.job_name not in muted]
     runs = newest_per_workflow(await runs_of_head(pull, ctx))
     queue = await ctx.store.recall(merge_queue_key(pull.number))
     queue_run = None
     if queue and queue["head_sha"] == pull.head_sha:
         queue_run = int(queue["run_id"])
-        findings += await ctx.store.findings(pull=pull.number, head_sha=queue["sha"])
+        findings += await ctx.store.findings(head_sha=queue["sha"])
         runs.append(await ctx.github.run(queue_run))
     matter = [run for run in runs if run.conclusion in RED or any(found.run_id == run.id for found in findings)]
     jobs = {run.id: await ctx.github.jobs(run.id) for run in matter}
@@ -104,9 +114,11 @@ async def _gather(pull: Pull, said: Mapping[str, str | None], ctx: Context) -> F
         pull=pull,
         runs=runs,
         jobs=jobs,
-        findings=findings,
+        findings=with_flakes(findings, await flakes(ctx)),
+        muted=muted,
         queue_run=queue_run,
         changed_files=await _changed_files(pull, ctx) if findings else None,
+        codeowners=await read_codeowners(findings, ctx),
         outdated_sha=before,
         trouble=(*ctx.config.problems, *([str(trouble["text"])] if trouble else [])),
     )
@@ -133,7 +145,7 @@ def assemble(facts: Facts, config: RepoConfig, *, report_url: str | None = None)
         for run in facts.runs
         if run.status == "completed"
         for job in failed_leaves(facts.jobs.get(run.id, ()), config.jobs)
-        if (run.id, shown_name(job, config.jobs)) not in explained
+        if (run.id, shown_name(job, config.jobs)) not in explained and job.name not in facts.muted
     ]
     return Report(
         number=facts.pull.number,
@@ -167,6 +179,7 @@ def _run_view(run: Run, facts: Facts, config: RepoConfig) -> RunView:
         unfinished=sum(job.status != "completed" for job in jobs),
         gates=tuple(job.name for job in gates),
         merge_queue=run.id == facts.queue_run,
+        id=run.id,
     )
 
 
@@ -189,7 +202,7 @@ def _cause(group: Sequence[JobFinding], facts: Facts, config: RepoConfig) -> Cau
     if location is not None and facts.changed_files is not None:
         changed = location.rsplit(":", 1)[0] in facts.changed_files
     return Cause(
-        diagnosis=best.diagnosis,
+        diagnosis=place_cause(best, facts.changed_files, facts.codeowners, config),
         jobs=tuple(_job_view(finding, facts, config) for finding in sorted(group, key=lambda one: one.job_name)),
         notes=tuple(dict.fromkeys(note for finding in group for note in finding.notes)),
         changed=changed,

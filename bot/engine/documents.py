@@ -49,7 +49,9 @@ def task_id(task: Task, *, put_off: int = 0) -> str:
     Raises:
         ValueError: the key is empty, too long or not ASCII.
     """
-    name = f"{task.name}:{task.repo.id}:{task.key}"
+    # Pull requests that share a commit get a task each under the same key.
+    whose = f"{task.repo.id}" if task.pull is None else f"{task.repo.id}#{task.pull}"
+    name = f"{task.name}:{whose}:{task.key}"
     if not task.key or not name.isascii() or len(name) > MAX_ID:
         raise ValueError(f"a task's key must be short ASCII text: {name[:MAX_ID]!r}")
     return f"{name}{PUT_OFF}{put_off}" if put_off else name

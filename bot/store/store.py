@@ -148,11 +148,11 @@ class RepoStore:
         )
         await self._database.work(lambda connection: connection.execute(upsert))
 
-    async def findings(self, *, pull: int, head_sha: str) -> Sequence[JobFinding]:
+    async def findings(self, *, head_sha: str) -> Sequence[JobFinding]:
         found = tables.findings.c
         query = (
             select(found.finding)
-            .where(found.repo_id == self._repo_id, found.pull == pull, found.head_sha == head_sha)
+            .where(found.repo_id == self._repo_id, found.head_sha == head_sha)
             .order_by(found.found_at, found.run_id, found.attempt, found.job_name)
         )
         rows = await self._database.work(lambda connection: connection.execute(query).scalars().all())

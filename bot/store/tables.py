@@ -5,8 +5,10 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Column, Connection, Index, Integer, MetaData, Table, Text, insert, select, text
 
 #: Raised by one with every change of the tables; `MIGRATIONS[n]` then leads from n to n + 1.
-SCHEMA_VERSION = 1
-MIGRATIONS: dict[int, tuple[str, ...]] = {}
+SCHEMA_VERSION = 2
+MIGRATIONS: dict[int, tuple[str, ...]] = {
+    1: ("DROP INDEX mlm_finding_by_head", "CREATE INDEX mlm_finding_by_commit ON mlm_finding (repo_id, head_sha)"),
+}
 #: Any number will do, as long as every replica takes the same: it keeps two from creating the tables at once.
 ADVISORY_LOCK = 7_355_608
 
@@ -34,7 +36,7 @@ findings = Table(
     Column("head_sha", Text, nullable=False),
     Column("found_at", Text, nullable=False),  # ISO 8601, UTC, of the first time: the order of a report is stable
     Column("finding", Text, nullable=False),  # JSON
-    Index("mlm_finding_by_head", "repo_id", "pull", "head_sha"),
+    Index("mlm_finding_by_commit", "repo_id", "head_sha"),
 )
 
 

@@ -26,6 +26,11 @@ def test_a_key_that_no_database_could_index_is_refused(key: str) -> None:
         task_id(task(key))
 
 
+def test_pull_requests_of_one_commit_have_tasks_of_their_own() -> None:
+    ids = {task_id(task("k", name="report", pull=pull)) for pull in (1, 2, None)}
+    assert len(ids) == 3
+
+
 def test_where_tasks_wait() -> None:
     assert place(task("a")) == ("deliveries", None)
     assert place(task("a", name="diagnose")) == ("jobs", "5")

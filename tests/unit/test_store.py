@@ -20,7 +20,7 @@ from analyzers.model import Category, Confidence, Diagnosis, Evidence, Read
 from analyzers.model import Skipped as NotRead
 from bot.store.findings import from_text, to_text
 from bot.store.store import Database
-from bot.store.tables import SchemaError
+from bot.store.tables import SCHEMA_VERSION, SchemaError
 from handlers.context import JobFinding, Store
 
 HEAD = "a" * 40
@@ -138,16 +138,16 @@ async def test_a_repository_cannot_see_another(database: Database) -> None:
     await ours.save_finding(finding())
     await theirs.forget("k")
     assert await theirs.recall("k") is None
-    assert await theirs.findings(pull=42, head_sha=HEAD) == ()
+    assert await theirs.findings(head_sha=HEAD) == ()
     assert await theirs.once("k", {"theirs": True}) == {"theirs": True}
     assert await ours.recall("k") == {"ours": True}
 
 
 async def test_findings_come_back_exactly_oldest_first(store: Store) -> None:
     kept = [finding(job="b"), finding(job="a"), finding(job="a", attempt=2), finding(job="a", run=2**40)]
-    for one in (*kept, finding(pull=43), finding(job="b", run=7, head="b" * 40)):
+    for one in (*kept, finding(job="b", run=7, head="b" * 40)):
         await store.save_finding(one)
-    assert list(await store.findings(pull=42, head_sha=HEAD)) == kept
+    assert list(await store.findings(head_sha=HEAD)) == kept
 
 
 async def test_a_newer_finding_replaces_the_older_one_in_its_place(store: Store) -> None:
@@ -155,7 +155,7 @@ async def test_a_newer_finding_replaces_the_older_one_in_its_place(store: Store)
         await store.save_finding(finding(job=job))
     newer = JobFinding(**{**vars(finding(job="a")), "job_id": 10, "notes": ()})
     await store.save_finding(newer)
-    assert list(await store.findings(pull=42, head_sha=HEAD)) == [newer, finding(job="b")]
+    assert list(await store.findings(head_sha=HEAD)) == [newer, finding(job="b")]
 
 
 async def test_memory_outlives_the_process(url: str) -> None:
@@ -170,8 +170,24 @@ async def test_memory_outlives_the_process(url: str) -> None:
 async def test_several_may_start_at_once(url: str) -> None:
     opened = await asyncio.gather(*(Database.open(url, clock=Clock()) for _ in range(4)))
     versions = await opened[0].work(lambda connection: connection.execute(text("SELECT version FROM mlm_schema")).all())
-    assert list(versions) == [(1,)]
+    assert list(versions) == [(SCHEMA_VERSION,)]
     await asyncio.gather(*(one.close() for one in opened))
+
+
+async def test_a_database_of_the_first_release_is_led_to_this_one(url: str) -> None:
+    opened = await Database.open(url, clock=Clock())
+    await opened.for_repo(1).save_finding(finding())
+    for line in (
+        "DROP INDEX mlm_finding_by_commit",
+        "CREATE INDEX mlm_finding_by_head ON mlm_finding (repo_id, pull, head_sha)",
+        "UPDATE mlm_schema SET version = 1",
+    ):
+        await opened.work(lambda connection, line=line: connection.execute(text(line)))  # type: ignore[misc]
+    await opened.close()
+    opened = await Database.open(url, clock=Clock())
+    await opened.work(lambda connection: connection.execute(text("DROP INDEX mlm_finding_by_commit")))
+    assert list(await opened.for_repo(1).findings(head_sha=HEAD)) == [finding()]
+    await opened.close()
 
 
 async def test_a_database_of_a_newer_release_is_left_alone(url: str) -> None:
