@@ -221,7 +221,7 @@ class StoryTeller:
                     continue
                 if outcome.summary is not None:
                     return of_summary(rank, stream.name, outcome.summary, self._rules)
-                if not session.reporting:
+                if outcome.line and not (session.reporting and session.reports):
                     return of_outcome(rank, stream.name, outcome)
         return None
 
