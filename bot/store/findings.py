@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from pydantic import TypeAdapter
 
 from handlers.context import JobFinding
@@ -10,8 +12,11 @@ _ADAPTER: TypeAdapter[JobFinding] = TypeAdapter(JobFinding)
 
 
 def to_text(finding: JobFinding) -> str:
-    """Return JSON without any byte that a text column cannot hold (PostgreSQL takes no NUL)."""
-    return _ADAPTER.dump_json(finding).decode()
+    """Return JSON without any byte that a text column cannot hold (PostgreSQL takes no NUL).
+
+    Not by pydantic's own writer, which makes null of a loss that is NaN.
+    """
+    return json.dumps(_ADAPTER.dump_python(finding, mode="json"))
 
 
 def from_text(text: str) -> JobFinding:
