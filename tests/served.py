@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -13,6 +14,9 @@ from typing import Any, Self
 from bot.demo.github import SimulatedGitHub
 
 COMMAND = (sys.executable, "-c", "import sys; from bot.cli.main import main; sys.exit(main(['serve']))")
+
+#: A start takes two seconds of a core, which a busy machine may take a while to give.
+START_LIMIT_S = 120.0
 
 
 def environment(github: SimulatedGitHub, data_dir: Path, **more: str) -> dict[str, str]:
@@ -61,7 +65,7 @@ class Served:
     async def __aenter__(self) -> Self:
         self._process = await asyncio.create_subprocess_exec(*COMMAND, env=self._env, stderr=asyncio.subprocess.PIPE)
         self._reader = asyncio.create_task(self._read())
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(START_LIMIT_S):
             await self._up.wait()
         assert self.url, self.noise
         return self
@@ -70,11 +74,17 @@ class Served:
         if self._process is not None and self._process.returncode is None:
             await self.end(signal.SIGKILL)
 
+    def signal(self, number: int) -> None:
+        """Send a signal; nothing happens to a process that has ended."""
+        assert self._process is not None
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
+
     async def end(self, number: int) -> int:
         """Send a signal, wait for the end; return the exit status."""
         assert self._process is not None
         assert self._reader is not None
-        self._process.send_signal(number)
+        self.signal(number)
         async with asyncio.timeout(20):
             await self._reader
             return await self._process.wait()

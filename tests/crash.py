@@ -1,0 +1,241 @@
+"""The real `mlm serve`, killed again and again while work comes in, and what GitHub looks like in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aiohttp import ClientError, ClientSession, ClientTimeout
+from postman import Carried, Postman
+from served import Served, environment
+
+from bot.demo.actions_state import Run
+from bot.demo.github import SimulatedGitHub
+from bot.demo.state import Pull
+
+MODELS = "tests/unit_tests/models/**/*.py - latest"
+BUCKET = "tests/unit_tests/models/**/*.py"
+FAILURE = "ModuleNotFoundError: No module named 'flash_attn'\n##[error]Process completed with exit code 1.\n"
+MARKER = re.compile(r"<!-- mlm-bot:(?P<key>[A-Za-z0-9._-]+):[0-9a-f]+ -->")
+QUEUED = re.compile(r'^mlm_queue_depth\{state="\w+"\} (?P<number>\S+)$', re.MULTILINE)
+KINDS = ("failure", "label", "help", "rerun", "mixed")
+
+
+@dataclass
+class Story:
+    """What happened on one pull request, and what must have come of it."""
+
+    kind: str
+    pull: Pull
+    run: Run
+
+    @property
+    def keys(self) -> Counter[str]:
+        """The bot's comments by kind, each of which must be there once."""
+        wanted = {
+            "failure": ["report"],
+            "label": ["labels"],
+            "help": ["reply"],
+            "rerun": ["report", "reply"],
+            "mixed": ["report", "labels", "reply"],
+        }
+        return Counter(wanted[self.kind])
+
+    @property
+    def attempts(self) -> int:
+        return 2 if self.kind in {"label", "rerun", "mixed"} else 1
+
+
+async def make_story(github: SimulatedGitHub, number: int, kind: str) -> Story:
+    """Let all of it happen on a pull request of its own; each has an author of its own, whose budget it uses."""
+    author = f"dev{number}"
+    github.add_user(author, "write")
+    pull = await github.open_pull(author=author)
+    run = await github.start_run(pull, buckets=[BUCKET])
+    if kind in {"failure", "rerun", "mixed"}:
+        await github.finish_job(run, MODELS, "failure", log=FAILURE)
+    await github.finish_run(run)
+    if kind in {"label", "mixed"}:
+        await github.label(pull, "Run tests")
+    if kind in {"help", "mixed"}:
+        await github.comment(pull, author, "/mlm help")
+    if kind == "rerun":
+        await github.comment(pull, author, "/mlm rerun unit models")
+    return Story(kind, pull, run)
+
+
+@dataclass
+class Verdict:
+    """How the end differs from what was sent."""
+
+    lost: list[str] = field(default_factory=list)
+    twice: list[str] = field(default_factory=list)
+    reruns: list[str] = field(default_factory=list)
+    stale: list[str] = field(default_factory=list)
+
+    @property
+    def clean(self) -> bool:
+        return not (self.lost or self.twice or self.reruns or self.stale)
+
+
+def judge(github: SimulatedGitHub, stories: list[Story], *, green: bool) -> Verdict:
+    """Compare GitHub with the stories; `green`: each second attempt has passed, and every report must say so."""
+    verdict = Verdict()
+    for story in stories:
+        where = f"{story.kind} #{story.pull.number}"
+        bodies = [comment.body for comment in github.comments(story.pull, by_app=True)]
+        markers = Counter(found["key"] for body in bodies if (found := MARKER.match(body)))
+        verdict.twice += [f"{where}: {key} x {times}" for key, times in markers.items() if times > 1]
+        kinds = Counter(key.split("-")[0] for key in markers)
+        verdict.lost += [f"{where}: {key}" for key in (story.keys - kinds)]
+        verdict.twice += [f"{where}: unexpected {key}" for key in (kinds - story.keys)]
+        attempts = story.run.attempt_number
+        if attempts < story.attempts:
+            verdict.lost.append(f"{where}: re-run")
+        if attempts > story.attempts:
+            verdict.reruns.append(f"{where}: attempt {attempts}")
+        verdict.lost += [f"{where}: reaction" for left in _unanswered(github, story) if left]
+        if green and story.attempts == 2:
+            verdict.stale += [f"{where}: {body[:200]}" for body in bodies if "mlm-bot:report" in body and red(body)]
+    return verdict
+
+
+def red(report: str) -> bool:
+    return "flash_attn" in report.split("<details>", maxsplit=1)[0]
+
+
+def _unanswered(github: SimulatedGitHub, story: Story) -> Iterator[bool]:
+    for comment in github.comments(story.pull, by_app=False):
+        marks = github.reactions(comment)
+        yield marks not in (["+1"], ["rocket"])
+
+
+class Victim:
+    """A bot that is started anew whenever it was killed."""
+
+    def __init__(self, github: SimulatedGitHub, data_dir: Path, **env: str) -> None:
+        self._github = github
+        more = {"MLM_SWEEP_EVERY_S": "1", "PYTHONOPTIMIZE": "0", **env}
+        self._env = environment(github, data_dir, **more)
+        self.bot: Served | None = None
+        self.kills = 0
+        self.said: Counter[str] = Counter()
+
+    async def start(self) -> None:
+        self.bot = await Served(self._env).__aenter__()
+        self._github.set_webhook_url(f"{self.bot.url}/webhook")
+
+    async def kill(self) -> None:
+        """SIGKILL; to GitHub the address is dead from then on."""
+        assert self.bot is not None
+        await self.bot.end(signal.SIGKILL)
+        self._github.set_webhook_url(None)
+        self.said.update(line["event"] for line in self.bot.lines)
+        self.kills += 1
+
+    def signal(self, number: int) -> None:
+        """Send a signal without waiting for what it does."""
+        assert self.bot is not None
+        self.bot.signal(number)
+
+    async def end(self) -> None:
+        if self.bot is not None:
+            self.said.update(line["event"] for line in self.bot.lines)
+            await self.bot.end(signal.SIGTERM)
+
+    async def queued(self) -> int:
+        """How many tasks wait or run; -1 while it does not say."""
+        assert self.bot is not None
+        try:
+            async with (
+                ClientSession(timeout=ClientTimeout(total=5)) as session,
+                session.get(self.bot.url + "/metrics") as answer,
+            ):
+                return sum(int(float(found["number"])) for found in QUEUED.finditer(await answer.text()))
+        except (ClientError, TimeoutError):
+            return -1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The figures of one run of the harness."""
+
+    verdict: Verdict
+    carried: Carried
+    kills: int
+    redelivered: int
+    seconds: float
+    said: Counter[str]
+
+
+async def run_and_kill(  # noqa: PLR0913 (each is a size of the run)
+    data_dir: Path,
+    *,
+    stories: int,
+    kills: int,
+    seed: int = 1,
+    life_s: tuple[float, float] = (0.1, 3.0),
+    empty: bool = True,
+    **env: str,
+) -> Outcome:
+    """Tell the stories, kill at random moments while they are worked on, and judge what is left in the end.
+
+    Args:
+        empty: wait also for what the bot does half a minute later; without it the run is shorter.
+    """
+    chance = random.Random(seed)
+    started = time.monotonic()
+    async with SimulatedGitHub() as github:
+        github.add_repo("NVIDIA/Megatron-LM")
+        async with Postman(github, chance) as post:
+            told = [await make_story(github, number, KINDS[number % len(KINDS)]) for number in range(stories)]
+            victim = Victim(github, data_dir, **env)
+            run = CrashRun(github, post, victim, told, chance, life_s, empty)
+            await victim.start()
+            post.open()
+            await run.kill(kills - kills // 3)
+            await run.calm(green=False)
+            for story in told:
+                if story.attempts == 2 and story.run.status != "completed":
+                    await github.finish_run(story.run)
+            await run.kill(kills // 3)
+            await run.calm(green=True)
+            await victim.end()
+            verdict = judge(github, told, green=True)
+            again = len(github.asked("POST", r"^/app/hook/deliveries/\d+/attempts$"))
+            return Outcome(verdict, post.carried, victim.kills, again, time.monotonic() - started, victim.said)
+
+
+@dataclass(frozen=True)
+class CrashRun:
+    """One run of the harness, between its start and its end."""
+
+    github: SimulatedGitHub
+    post: Postman
+    victim: Victim
+    told: list[Story]
+    chance: random.Random
+    life_s: tuple[float, float]
+    empty: bool
+
+    async def kill(self, times: int) -> None:
+        for _ in range(times):
+            await asyncio.sleep(self.chance.uniform(*self.life_s))
+            await self.victim.kill()
+            await self.victim.start()
+
+    async def calm(self, *, green: bool, within_s: float = 120.0) -> None:
+        """Return when all is as it must be and nothing waits any more; then see whether more comes than should."""
+        ends = time.monotonic() + within_s
+        while time.monotonic() < ends and not judge(self.github, self.told, green=green).clean:
+            await asyncio.sleep(0.3)
+        while self.empty and time.monotonic() < ends and not (self.post.at_rest and await self.victim.queued() == 0):
+            await asyncio.sleep(0.3)
+        await asyncio.sleep(1.0)
