@@ -12,7 +12,6 @@ from analyzers.model import (
     Category,
     Confidence,
     Diagnosis,
-    Error,
     Evidence,
     Finding,
     Read,
@@ -106,7 +105,10 @@ def _decide(report: JobReport, blame: Blame | None, runs: Sequence[Run], read: R
     if blame is not None and _stands(blame, report, job):
         return _from_blame(blame, attempts, read)
     if job is not None:
-        return _from_finding(_with_running_tests(job, runs), attempts, read)
+        job = _with_running_tests(job, runs)
+        if report.ending is Ending.UNKNOWN and job.confidence is Confidence.HIGH:
+            job = replace(job, confidence=Confidence.MEDIUM)  # the log is cut: what follows may have mended it
+        return _from_finding(job, attempts, read)
     if blame is not None:
         return _from_blame(blame, attempts, read)
     if not job_failed and any(run.outcome is Outcome.PASSED for run in runs):
@@ -174,11 +176,17 @@ def _passed(attempts: tuple[Attempt, ...], read: Read) -> Diagnosis:
 
 
 def _unknown(runs: Sequence[Run], attempts: tuple[Attempt, ...], read: Read) -> Diagnosis:
-    """Nothing convincing: say so, and show the last line of the run that looks least finished."""
+    """Nothing convincing: say so, and show the last line of the run that looks least finished, if there is one."""
     last = next((run.last for run in reversed(runs) if run.last), None)
-    evidence = Evidence(last[0], last[1], (last[2][:400],)) if last else Evidence(JOB_LOG, 1)
-    error = Error(None, last[2] if last else "no log says what happened")
     running = [story.running for run in runs[-1:] for story in run.stories.values() if story.running]
-    tests = tuple(dict.fromkeys(running))
-    finding = Finding(Category.UNKNOWN, Role.CAUSE, error, evidence, tests=tests, confidence=Confidence.LOW)
-    return _from_finding(finding, attempts, read)
+    return Diagnosis(
+        passed=False,
+        category=Category.UNKNOWN,
+        retryable=False,
+        confidence=Confidence.LOW,
+        summary="no log says what went wrong" + ("; the last line of one is shown" if last else ""),
+        failed_tests=tuple(dict.fromkeys(running)),
+        evidence=Evidence(last[0], last[1], (last[2][:400],)) if last else None,
+        attempts=attempts,
+        read=read,
+    )

@@ -11,7 +11,7 @@ from .clean_text import clean_line
 from .safe_text import code, count, fence, link, prose, ranks
 from .surroundings import markdown_lines
 from .view import Cause, JobView
-from .words import CONFIDENCE, rerun_advice, title
+from .words import doubt, rerun_advice, title
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _lead(found: Diagnosis) -> str:
     """The summary in bold, and how sure it is. The error's own words are left to the line below."""
     summary = _without_message(found)
     lead = f"**{prose(summary[:1].upper() + summary[1:])}**" if summary else ""
-    return f"{lead} {CONFIDENCE[found.confidence]}".strip()
+    return f"{lead} {doubt(found)}".strip()
 
 
 def _without_message(found: Diagnosis) -> str:

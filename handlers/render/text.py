@@ -12,7 +12,7 @@ from .redaction import redact_diagnosis
 from .safe_text import count, ranks
 from .surroundings import text_rows
 from .view import Cause
-from .words import CONFIDENCE, rerun_advice
+from .words import doubt, rerun_advice
 
 WIDTH = 100
 RED, GREEN, DIM, BOLD, RESET = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[1m", "\x1b[0m"
@@ -33,8 +33,7 @@ def render_text(diagnosis: Diagnosis, *, color: bool) -> str:
         lines = [_paint("PASSED  nothing failed", GREEN + BOLD, color=color), *_wrapped(found.summary), _read(found)]
         return "\n".join(line for line in lines if line) + "\n"
     lines = [_paint(f"FAILED  {headline(Cause(found, jobs=()))}", RED + BOLD, color=color), *_wrapped(found.summary)]
-    if doubt := CONFIDENCE[found.confidence]:
-        lines += _wrapped(doubt)
+    lines += _wrapped(doubt(found))
     lines += [
         "",
         *_facts(found, color=color),

@@ -84,7 +84,7 @@ WORDS: dict[Category, Words] = {
         "The machine was lost", "another machine is likely to work", "the job brings its machine down"
     ),
     Category.UNKNOWN: Words(
-        "The cause was not found", "the logs name no error in the code", "the cause should be known first"
+        "The cause was not found", "the logs name no error in the code", "not before the cause is known."
     ),
 }
 
@@ -102,7 +102,14 @@ def title(diagnosis: Diagnosis) -> str:
     return WORDS[diagnosis.category].title
 
 
+def doubt(diagnosis: Diagnosis) -> str:
+    """Say how sure the answer is; nothing where it is sure, or where there is no answer to doubt."""
+    return "" if diagnosis.error is None else CONFIDENCE[diagnosis.confidence]
+
+
 def rerun_advice(diagnosis: Diagnosis) -> str:
     """Say in words whether to try again."""
     words = WORDS[diagnosis.category or Category.UNKNOWN]
+    if diagnosis.category in (None, Category.UNKNOWN) and not diagnosis.retryable:
+        return words.no_rerun
     return f"may help: {words.rerun}." if diagnosis.retryable else f"will not help: {words.no_rerun}."
