@@ -18,7 +18,6 @@ from analyzers.model import (
     Role,
     Source,
 )
-from analyzers.parsers.job_log import read_job_log
 from analyzers.parsers.job_report import Ending, JobReport
 from analyzers.parsers.rank_log import LogReading, RankLogReader
 from analyzers.reading.layout import Kind, Place, RunKey, place
@@ -48,7 +47,7 @@ def analyze(bundle: Bundle, rules: RuleSet, *, run_all: RunAll = one_by_one) -> 
 
     Never raises for what the logs hold; OSError and the like from reading a source pass through.
     """
-    report = read_job_log(bundle.job_log, rules) if bundle.job_log is not None else JobReport()
+    report = _read_job(bundle.job_log, rules)
     readings = _read_logs(bundle, rules, run_all)
     newest = report.run_folder.rpartition("/")[2] if report.run_folder else None
     launch = report.launches[-1] if report.launches else None
@@ -66,6 +65,14 @@ def analyze(bundle: Bundle, rules: RuleSet, *, run_all: RunAll = one_by_one) -> 
     blame = decide_by_dumps(run.blame if run is not None else None, dumps)
     diagnosis = _decide(report, blame, runs, read, job_failed=job_failed)
     return _with_numbers(diagnosis, report, bundle) if diagnosis.category is Category.GOLDEN_MISMATCH else diagnosis
+
+
+def _read_job(job_log: Source | None, rules: RuleSet) -> JobReport:
+    if job_log is None:
+        return JobReport()
+    from analyzers.parsers.job_log import read_job_log  # noqa: PLC0415 (a dozen parsers that an artifact does not need)
+
+    return read_job_log(job_log, rules)
 
 
 def _with_numbers(diagnosis: Diagnosis, report: JobReport, bundle: Bundle) -> Diagnosis:

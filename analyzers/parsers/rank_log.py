@@ -206,12 +206,12 @@ class RankLogReader:
         """Compile the anchors: the parsers' own, and the rules' hints that are rare enough."""
         self._rules = rules
         hints = {rule.hint for rule in rules if _stands_alone(rule)}
-        self._anchors = Anchors([*_PARSER_ANCHORS, *(Anchor(hint) for hint in sorted(hints))])
+        self.anchors = Anchors([*_PARSER_ANCHORS, *(Anchor(hint) for hint in sorted(hints))])
 
     def read(self, source: Source, place: Place) -> LogReading:
         """Read one log once."""
         woven = place.kind in (Kind.WOVEN, Kind.NCCL)
-        scan = LogScan(source, self._anchors, woven=woven)
+        scan = LogScan(source, self.anchors, woven=woven)
         launcher = LauncherReader()
         streams: dict[int | None, _Stream] = {}
         prefix_rank: int | None = None
