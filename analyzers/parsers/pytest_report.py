@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from analyzers.parsers.pytest_ids import read_bare_result, read_progress, section_name, split_id
 from analyzers.parsers.pytest_sections import Report, SectionReader
@@ -84,6 +84,15 @@ class Session:
         return last if last and last.result is None and not self.reporting else None
 
 
+@dataclass(frozen=True)
+class _Outer:
+    """A run as it stood when a test of it, still going, printed what looks like a report: perhaps of its own run."""
+
+    place: int
+    session: Session
+    current: Outcome
+
+
 class PytestReader:
     """Feed it the lines of one rank's stream in order."""
 
@@ -94,6 +103,7 @@ class PytestReader:
         self._early = False  # the section stands alone: nothing but its own lines tells where it ends
         self._title = ""
         self._current: Outcome | None = None
+        self._outer: _Outer | None = None
 
     @property
     def current_id(self) -> str | None:
@@ -145,6 +155,7 @@ class PytestReader:
         closing = _CLOSING.search(title) is not None
         if not closing and not _TITLES.match(title):
             return self._section is not None
+        self._hold()
         if title == "test session starts":
             self.end()
             self.sessions.append(Session(line.number))
@@ -166,11 +177,28 @@ class PytestReader:
             return True
         if (found := read_progress(text)) is not None:
             return self._note(line, *found)
-        if self._current is not None and (result := read_bare_result(text)) is not None:
+        if (self._current or self._outer) and (result := read_bare_result(text)) is not None:
+            self._resume()
+            if self._current is None:
+                return False
             self._current.result, self._current.line, self._current.offset = result, line.number, line.offset
             self._current = None
             return True
         return self._early_report(line, text)
+
+    def _hold(self) -> None:
+        """A report begins while a test is going: keep what is known, should the test turn out to go on."""
+        if self._current is not None and self.sessions:
+            last = self.sessions[-1]
+            kept = replace(last, outcomes=dict(last.outcomes), reports=list(last.reports))
+            self._outer = _Outer(len(self.sessions) - 1, kept, self._current)
+
+    def _resume(self) -> None:
+        """A test ends that was held: it had run pytest itself, and what that said is no part of this run."""
+        outer = self._outer
+        if self._current is None and outer is not None and not self._title:
+            self.sessions[outer.place :] = [outer.session]
+            self._current, self._outer = outer.current, None
 
     def _note(self, line: Line, node_id: str, result: str | None) -> bool:
         outcomes = self._session(line.number).outcomes
