@@ -32,9 +32,11 @@ async def on_label(task: Task, data: dict[str, Any], ctx: Context) -> list[Task]
     if data["label"] not in ctx.config.ci_labels:
         return []
     number = int(data["pull"])
-    before = await ctx.store.recall(_burst_key(number))
-    added = bool(data["added"]) or (before is not None and bool(before["added"]))
-    await ctx.store.remember(_burst_key(number), {"id": task.key, "added": added})
+
+    def join(burst: dict[str, Any] | None) -> dict[str, Any]:
+        return {"id": task.key, "added": bool(data["added"]) or bool(burst and burst["added"])}
+
+    await ctx.store.change(_burst_key(number), join)
     note = {"id": task.key, "by": data["by"]}
     return [Task("labels", task.repo, key=task.key, data=note, pull=number, delay_s=ctx.label_debounce_s)]
 
@@ -47,10 +49,11 @@ async def obey(task: Task, ctx: Context) -> list[Task]:
     """Act on the labels, unless a newer event will do so."""
     number = task.pull or 0
     burst = await ctx.store.recall(_burst_key(number))
-    if burst is None or burst["id"] != task.data["id"]:
+    if not burst or burst["id"] != task.data["id"]:
         return []
     await fulfil(number, by=str(task.data["by"]), added=bool(burst["added"]), ctx=ctx)
-    await ctx.store.forget(_burst_key(number))
+    # A label that came meanwhile has begun a burst of its own, which stays.
+    await ctx.store.change(_burst_key(number), lambda now: now if now and now["id"] != burst["id"] else {})
     return []
 
 
@@ -73,7 +76,7 @@ async def catch_up(pull: Pull, task: Task, ctx: Context) -> list[Task]:
     """Return the work for labels that were added without our being told; none if there are none."""
     seen = await ctx.store.recall(_seen_key(pull.number)) or {"labels": []}
     missed = set(pull.labels) & ctx.config.ci_labels - set(seen["labels"])
-    if not missed or await ctx.store.recall(_burst_key(pull.number)) is not None:
+    if not missed or await ctx.store.recall(_burst_key(pull.number)):
         return []
     key = f"rescan-{task.key}-{pull.number}"
     await ctx.store.remember(_burst_key(pull.number), {"id": key, "added": True})
@@ -178,6 +181,8 @@ async def _rerun(scene: Scene, ctx: Context) -> Done:
     so_far = int((await ctx.store.recall(count_key) or {}).get("count", 0))
     if so_far >= ctx.config.limits.label_reruns_per_run:
         return await _refuse(scene, replies.label_too_often(wanted, run, config=ctx.config), ctx)
+    # Before the guard, which must not be old when the call is made: reading takes its time.
+    await read_before(run, pull, ctx)
     if refusal := await guarded(pull, run, ctx):
         return await _refuse(scene, replies.refused(refusal, config=ctx.config), ctx)
     order = Order(
@@ -189,7 +194,6 @@ async def _rerun(scene: Scene, ctx: Context) -> Done:
     gpu = gpu_jobs([job.name for job in await ctx.github.jobs(run.id)], ctx.config.jobs)
     if spent := await spend(accounts(pull.number, scene.by, ctx), gpu, spender=order.key, ctx=ctx):
         return await _refuse(scene, told.budget(spent), ctx)
-    await read_before(run, pull, ctx)
     try:
         attempt = await start(run, lambda: ctx.github.rerun(run.id), order, ctx)
     except RefusedError as error:

@@ -8,6 +8,9 @@ from world import World
 from bot.demo.github import SimulatedGitHub
 
 RERUNS = r"/actions/runs/\d+/rerun$"
+COMMENTS = r"/issues/\d+/comments$"
+LOGS = r"/actions/jobs/\d+/logs$"
+UNIT = "tests/unit_tests/models/**/*.py - latest"
 
 
 @pytest.fixture
@@ -149,3 +152,36 @@ async def test_other_labels_and_closed_pull_requests_are_ignored(world: World, g
     await github.close_pull(pull)
     await world.idle()
     assert github.asked("POST", RERUNS) == []
+
+
+async def test_a_label_that_comes_while_another_is_obeyed_is_obeyed_too(world: World, github: SimulatedGitHub) -> None:
+    pull = await github.open_pull(author="ada")
+    run = await github.start_run(pull)
+    await github.finish_run(run)
+    await world.idle()
+    github.fail_next("POST", COMMENTS, "delay", delay_s=1.0)
+    await github.label(pull, "Run functional tests")
+    await github.until(lambda: github.asked("POST", COMMENTS))
+    await github.label(pull, "container::lts")
+    await world.idle()
+    first, second = world.answers(pull)
+    assert "`dev` image" in first
+    assert "`lts` image" in second
+
+
+async def test_a_push_while_the_logs_are_read_stops_the_rerun(world: World, github: SimulatedGitHub) -> None:
+    """A full re-run tests what the pull request is then, so the guard has to look last."""
+    pull = await github.open_pull(author="ada")
+    run = await github.start_run(pull)
+    url = world.url
+    github.set_webhook_url(None)
+    await github.finish_job(run, UNIT, "failure", log="ModuleNotFoundError: No module named 'flash_attn'\n")
+    await github.finish_run(run)
+    github.set_webhook_url(f"{url}/webhook")
+    github.fail_next("GET", LOGS, "delay", delay_s=1.0, times=3)
+    await github.label(pull, "Run tests")
+    await github.until(lambda: github.asked("GET", LOGS))
+    await github.push(pull, mirror=False)
+    await world.idle()
+    assert github.asked("POST", RERUNS) == []
+    assert "the head is" in world.answers(pull)[0]
