@@ -22,6 +22,6 @@ WORKDIR /var/lib/mlm
 VOLUME /var/lib/mlm
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/healthz', timeout=4)"]
+    CMD ["python", "-c", "import os, urllib.request as u; u.urlopen(f'http://127.0.0.1:{os.environ[\"MLM_PORT\"]}/healthz', timeout=4)"]
 STOPSIGNAL SIGTERM
 CMD ["mlm", "serve"]

@@ -56,8 +56,9 @@ async def measure(options: argparse.Namespace) -> tuple[list[float], list[float]
         world.github.add_user("ada", "write")
         async with world:
             await one_run(world, options)  # starts the worker processes; not counted
-            for _ in range(options.runs):
+            for number in range(options.runs):
                 took_s, artifact = await one_run(world, options)
+                print(f"run {number + 1} of {options.runs}: {took_s:.2f} s", file=sys.stderr, flush=True)
                 ours_s.append(took_s)
                 manual_s.append(await asyncio.to_thread(by_hand, artifact))
                 size = len(artifact)
