@@ -132,7 +132,7 @@ def _read(line: Line) -> CollectiveEvent | None:
             signature=watchdog["op"] + size,
             when=glog_time(text),
         )
-    if status := _STATUS.search(text):
+    if "ast enqueued" in text and (status := _STATUS.search(text)):
         return CollectiveEvent(
             Kind.STATUS,
             line.number,

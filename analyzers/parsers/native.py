@@ -89,7 +89,7 @@ class NativeReader:
     def feed(self, line: Line) -> bool:
         """Take one line; say whether it belongs to a crash."""
         text = line.text
-        if _TIMEOUT.search(text):
+        if "+ Timeout +" in text and _TIMEOUT.search(text):
             self._turn_timeout(line)
             return True
         if self._timeout is not None:

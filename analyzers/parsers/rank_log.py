@@ -172,10 +172,10 @@ class _Stream:
         reading = self.reading
         if _PROGRESS.search(text):
             reading.progress_line = line.number
-        elif world := _WORLD.search(text):
+        elif "world" in text and (world := _WORLD.search(text)):
             reading.world = max(reading.world, int(world["of"] or world["all"]))
             reading.said_rank = int(world["rank"]) if world["rank"] else reading.said_rank
-        elif _DONE.search(text):
+        elif ("training" in text or "exiting" in text) and _DONE.search(text):
             reading.done_line = line.number
         elif _USAGE.match(text):
             reading.usage = reading.usage or line

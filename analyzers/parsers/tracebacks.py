@@ -13,6 +13,8 @@ from itertools import pairwise
 from analyzers.parsers.frames import Frame, innermost
 from analyzers.reading.scan import Line
 
+#: Looking for these words first spares nearly every line the patterns that hold them.
+_WORDS = "Traceback (most recent call last):"
 _HEADER = re.compile(r"^(?P<before>.*?)(?P<what>Original |Exception Group )?Traceback \(most recent call last\):")
 _FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
 #: The line that ends a traceback: a dotted name, then ": message" or nothing. Log levels look alike but shout.
@@ -111,7 +113,7 @@ class TracebackReader:
         if line.number - self._previous > _FAR:
             self._open = self._tail = None
         self._previous = line.number
-        if _LISTED.search(text):
+        if _WORDS in text and _LISTED.search(text):
             parts = [one or other for one, other in _STRINGS.findall(text)]
             texts = "".join(parts).replace("\\n", "\n").replace("\\'", "'").split("\n")
             for part in filter(None, texts):
@@ -120,7 +122,7 @@ class TracebackReader:
         return self._read(line, text)
 
     def _read(self, line: Line, text: str) -> bool:
-        if header := _HEADER.match(text):
+        if _WORDS in text and (header := _HEADER.match(text)):
             self._begin(line, header)
             return True
         if text.startswith(_HARMLESS):
