@@ -22,6 +22,8 @@ _FINAL = re.compile(r"^(?P<type>[A-Za-z_][\w.]*(?:\[\w+\])?)(?:: ?(?P<message>.*
 _SHOUTS = re.compile(r"^[A-Z]+$")
 #: The bars that draw an ExceptionGroup's tree, and pytest's mark before a crash of its own.
 _TREE = re.compile(r"^(?:INTERNALERROR> |(?:\s*[|+])+(?:-\+-+ \d+ -+| )?)")
+#: pytest's mark before an exception that its hooks or itself raised: the run ends there.
+_INTERNAL = "INTERNALERROR> "
 _CAUSE = "The above exception was the direct cause"
 _CONTEXT = "During handling of the above exception"
 #: multiprocessing repeats a child's traceback inside its own exception.
@@ -147,7 +149,7 @@ class TracebackReader:
         link = Link.QUOTED if quoted else Link.MEMBER if grouped or self._in_group() else self._link
         self._link = Link.NONE
         trace = Trace(line.number, end=line.number, offset=line.offset, link=link, first=self.seen, last=self.seen)
-        trace.uncaught = line.by_torch
+        trace.uncaught = line.by_torch or line.text.startswith(_INTERNAL)
         trace.harmless = bool(self._harmless) and self.seen - self._harmless <= 2
         trace.indent = len(before) - len(before.lstrip()) if not before.strip() else 0
         if link is not Link.NONE and self.chains:

@@ -20,7 +20,7 @@ def fatal_cluster(stream: StreamReading, passed: set[str], *, finished: bool) ->
         for chain, test in zip(stream.chains, stream.during, strict=True)
         if test not in passed and any(trace.type for trace in chain) and not chain[0].harmless
     ]
-    if not chains or finished or _went_on(stream, chains[-1][-1]):
+    if not chains or (finished and not chains[-1][-1].uncaught) or _went_on(stream, chains[-1][-1]):
         return []
     ranked = stream.kind is LogKind.RANK
     first = len(chains) - 1
@@ -34,7 +34,8 @@ def fatal_cluster(stream: StreamReading, passed: set[str], *, finished: bool) ->
 
 def _went_on(stream: StreamReading, last: Trace) -> bool:
     """Whether what was printed after a traceback shows that the process survived it."""
-    if stream.progress_line > last.end or any(session.finished for session in stream.sessions):
+    closed = any(session.finished for session in stream.sessions) and not last.uncaught
+    if stream.progress_line > last.end or closed:
         return True
     ranked = stream.kind is LogKind.RANK
     after = stream.lines - last.end if ranked else stream.seen - last.last
