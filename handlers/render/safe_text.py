@@ -17,8 +17,13 @@ JOINER = "\u2060"
 BACKTICKS = re.compile("`+")
 #: A word that no Markdown dialect acts upon.
 PLAIN_WORD = re.compile(r"(?!www\.)[^\W_](?:[^\W_]|[.,'’%=+-])*", re.IGNORECASE)
-#: Plain by its letters, yet GitHub links it: a commit, `GH-12`, and trackers such as `ABC-12`.
-REFERENCE = re.compile(r"[0-9a-f]{7,64}|[A-Za-z][A-Za-z0-9]*-\d+", re.IGNORECASE)
+#: Plain by its letters, yet linked: a commit, `GH-12`, trackers such as `ABC-12`, and what some readers of Markdown
+#: (not GitHub) take for a host: `example.com`, but `attention.py` as well (the default list of linkify-it).
+REFERENCE = re.compile(
+    r"\b[0-9a-f]{7,64}\b|\b[a-z][a-z0-9]*-\d+|\.(?:[a-z]{2}|biz|com|edu|gov|net|org|pro|web|xxx|aero|asia|coop|info|museum"
+    r"|name|shop|рф|xn--[a-z0-9-]+)\b",
+    re.IGNORECASE,
+)
 OPENING = re.compile(r"""^["'(]*""")
 CLOSING = re.compile(r"""[.,;:!?"')]*$""")
 #: A line that another bot would obey (`/ok to test`), but not a path.
@@ -46,7 +51,7 @@ def prose(text: str, limit: int = 400) -> str:
     # Backticks of the text itself say "code" as well, and would only make ours longer.
     for word in shorten(redact(clean_line(text.replace("`", ""))), limit).split(" "):
         opening, core, closing = _split(word)
-        if core and (REFERENCE.fullmatch(core) or not PLAIN_WORD.fullmatch(core)):
+        if core and (REFERENCE.search(core) or not PLAIN_WORD.fullmatch(core)):
             if opening and pending:
                 parts.append(_code_of(pending))
             pending = [*([] if opening else pending), core]

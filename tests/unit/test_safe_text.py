@@ -25,6 +25,7 @@ HOSTILE = [
     "\x1b]8;;http://evil\x07x\x1b]8;;\x07 \u202egnp.exe \u200b@\u200buser",
     "`" * 40,
     "",
+    "see evil.com, (evil.org) and attention.py",
 ]
 
 
@@ -49,6 +50,11 @@ def test_nothing_in_log_text_is_acted_upon(text: str, show: Callable[[str], str]
     assert "<!--" not in shown
     assert command_lines(shown).texts == ()
     assert not [line for line in shown.split("\n") if line.strip().startswith(("/ok", "/mlm", "@"))]
+
+
+@pytest.mark.parametrize("word", ["at.1a2b3c4d5e6f", "sha=1a2b3c4d5e6f", "a,GH-7", "evil.com.", "x.py"])
+def test_a_reference_within_a_word_is_shown_as_code(word: str) -> None:
+    assert prose(f"see {word}") == f"see `{word.rstrip('.')}`" + "." * word.endswith(".")
 
 
 def test_plain_sentences_stay_plain() -> None:
