@@ -53,7 +53,7 @@ def assign_blame(
         or _by_signal(stories, exits)
         or _by_accusation(stories)
         or _by_hang(stories, exits)
-        or _by_exit_crash(stories)
+        or _by_exit_crash(stories, exits)
         or _by_cause(stories, exits, logged=True)
         or _by_exit_code(stories, exits)
         or _by_consequence(stories, exits)
@@ -203,12 +203,22 @@ def _by_hang(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
     return make_out(stories, culprits, finding, exits)
 
 
-def _by_exit_crash(stories: Mapping[int, RankStory]) -> Blame | None:
-    """Everything was done, and then a process crashed: nobody died of it."""
-    crashed = {rank: story.first for rank, story in stories.items() if story.first and story.at_exit}
+def _by_exit_crash(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
+    """Everything was done, and then a process crashed: nobody died of it.
+
+    A test may let a child crash on purpose, so the launcher's word decides; without it, there is doubt.
+    """
+    ended_badly = {e.rank for e in exits.exits if e.exit_code not in (0, SIGTERM)}
+    crashed = {
+        rank: story.first
+        for rank, story in stories.items()
+        if story.first and story.at_exit and (rank in ended_badly or not exits.exits)
+    }
     if not crashed:
         return None
     finding = _earliest(list(crashed.values()))
+    if not exits.exits:
+        finding = replace(finding, confidence=Confidence.LOW)
     others = [story for rank, story in stories.items() if rank not in crashed]
     victims = tuple(story.rank for story in others if not story.finished)
     return Blame(finding, tuple(crashed), victims)
