@@ -52,6 +52,7 @@ def assign_blame(
         or _by_cause(stories, exits)
         or _by_signal(stories, exits)
         or _by_accusation(stories)
+        or _by_device(stories, exits, node)
         or _by_hang(stories, exits)
         or _by_exit_crash(stories, exits)
         or _by_cause(stories, exits, logged=True)
@@ -72,6 +73,17 @@ def _by_node(
         if suspects:
             return make_out(stories, suspects, replace(finding, rank=suspects[0]), exits)
     return None
+
+
+def _by_device(
+    stories: Mapping[int, RankStory], exits: Exits, node: Sequence[tuple[int | None, Finding]]
+) -> Blame | None:
+    """The driver reports a broken device and names no process: that explains why ranks lost or waited for a peer."""
+    broken = next((finding for _, finding in node if finding.category is Category.GPU_HARDWARE), None)
+    if broken is None or not any(story.first for story in stories.values()):
+        return None
+    culprits, _ = find_laggards(stories) or ((), None)
+    return make_out(stories, culprits, replace(broken, confidence=Confidence.MEDIUM), exits)
 
 
 def _killed(exits: Exits) -> tuple[int, ...]:
@@ -230,7 +242,8 @@ def _by_exit_code(stories: Mapping[int, RankStory], exits: Exits) -> Blame | Non
     if not told:
         return None
     first = min(told, key=lambda e: (not e.root_cause, e.rank))
-    no_tests = all(e.exit_code == _NO_TESTS and stories.get(e.rank) and not stories[e.rank].in_tests for e in told)
+    known = [stories[e.rank] for e in told if e.rank in stories]
+    no_tests = all(e.exit_code == _NO_TESTS for e in told) and bool(known) and not any(s.in_tests for s in known)
     why = "pytest found no test to run" if no_tests else "no error in the rank's log"
     finding = Finding(
         Category.COLLECTION if no_tests else Category.UNKNOWN,
