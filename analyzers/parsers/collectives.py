@@ -30,7 +30,7 @@ _STATUS = re.compile(
     r"[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), last completed (?:NCCL )?work: (?P<completed>-?\d+)"
 )
 _BARRIER = re.compile(r"Rank (?P<rank>\d+) failed to pass monitoredBarrier in (?P<ms>\d+) ms")
-_BARRIER_MANY = re.compile(r"Ranks? (?P<ranks>\d+(?:, ?\d+)+) failed to pass monitoredBarrier")
+_BARRIER_MANY = re.compile(r"Ranks (?P<ranks>\d+(?:, ?\d+)*) failed to pass monitoredBarrier")
 _FINGERPRINT = re.compile(
     r"Rank (?P<rank>\d+) is running collective: (?:CollectiveFingerPrint\()?SequenceNumber=?\D*(?P<seq>\d+), ?"
     r"(?P<what>OpType=\w+(?:, TensorShape=\[[^\]]*\])?(?:, TensorDtypes=[\w, ]+?)?)(?=[,)])"
