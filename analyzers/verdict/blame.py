@@ -188,7 +188,7 @@ def _explained(story: RankStory | None, told: ProcessExit, *, hung: bool) -> boo
     if story is None:
         return aborted and hung
     lost = story.last is None and hung
-    return story.first is not None or (aborted and (bool(story.states) or lost))
+    return story.first is not None or (aborted and (bool(story.states) or story.aside is not None or lost))
 
 
 def _by_accusation(stories: Mapping[int, RankStory]) -> Blame | None:
@@ -259,10 +259,14 @@ def _by_exit_code(stories: Mapping[int, RankStory], exits: Exits) -> Blame | Non
 def _by_consequence(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
     """Only peers complain: the one that says nothing is the first suspect, with little confidence."""
     told = [story.first for story in stories.values() if story.first]
+    if not told and any(e.exit_code for e in exits.exits):
+        told = [story.aside for story in stories.values() if story.aside]
     if not told:
         return None
     finding = replace(_earliest(told), confidence=Confidence.LOW)
-    silent = tuple(rank for rank, story in stories.items() if story.first is None and not story.finished)
+    silent = tuple(
+        rank for rank, story in stories.items() if not story.first and not story.aside and not story.finished
+    )
     ended = {e.rank for e in exits.exits if e.exit_code == SIGTERM}
     suspects = tuple(rank for rank in silent if rank not in ended) or silent
     culprits = suspects if len(suspects) == 1 else ()

@@ -13,7 +13,7 @@ from analyzers.parsers.frames import Frame
 from analyzers.parsers.native import TIMED_OUT, Crash
 from analyzers.parsers.pytest_report import Session
 from analyzers.parsers.pytest_sections import Report
-from analyzers.parsers.rank_log import StreamReading
+from analyzers.parsers.rank_log import Mark, StreamReading
 from analyzers.parsers.tracebacks import Trace, primary
 from analyzers.reading.layout import Kind as LogKind
 from analyzers.rules import RuleSet
@@ -53,6 +53,7 @@ class RankStory:
     failed: tuple[str, ...] = ()
     named: tuple[int, ...] = ()
     signature: str | None = None
+    aside: Finding | None = None  # the watchdog's word that something hung, where no line says in which operation
     timeouts: list[CollectiveEvent] = field(default_factory=list)
     states: list[CollectiveEvent] = field(default_factory=list)
     file: str = ""
@@ -101,6 +102,9 @@ class StoryTeller:
             self._from_timeouts(story),
         ]
         story.first = _choose([finding for finding in candidates if finding is not None])
+        story.aside = next(
+            (of_mark(rank, stream.name, mark) for stream in ordered for mark in stream.marks if _is_hang(mark)), None
+        )
         return story
 
     def _note_progress(self, story: RankStory, streams: Sequence[StreamReading], sessions: list[Session]) -> None:
@@ -249,6 +253,10 @@ def _kind_of_time_limit(frames: Sequence[Frame]) -> Kind:
 def _choose(findings: list[Finding]) -> Finding | None:
     """Choose among what the parsers found, in their order: a report or a traceback says more than a single line."""
     return next((finding for finding in findings if finding.role is Role.CAUSE), findings[0] if findings else None)
+
+
+def _is_hang(mark: Mark) -> bool:
+    return mark.match.rule.category is Category.COLLECTIVE_TIMEOUT and mark.match.rule.blames is Role.CONSEQUENCE
 
 
 def _passed_tests(sessions: Iterable[Session]) -> set[str]:
