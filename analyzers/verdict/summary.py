@@ -40,7 +40,8 @@ def summarise(blame: Blame) -> str:
     text += f" in {finding.location}" if finding.location else ""
     text += f": {message}" if message else ""
     if blame.victims:
-        text += f"; {len(blame.victims)} other rank{'s' if len(blame.victims) > 1 else ''} died of it"
+        fate = "waited" if finding.category is Category.COLLECTIVE_TIMEOUT else "died of it"
+        text += f"; {len(blame.victims)} other rank{'s' if len(blame.victims) > 1 else ''} {fate}"
     return text
 
 

@@ -61,7 +61,9 @@ WORDS: dict[Category, Words] = {
         "A GPU or its link failed", "another machine is likely to work", "the same machine will fail again"
     ),
     Category.COLLECTIVE_TIMEOUT: Words(
-        "A collective operation hung", "a slow or lost peer may not repeat", "ranks that disagree will disagree again"
+        "A collective operation hung",
+        "a slow or lost peer may not repeat",
+        "ranks that disagree once tend to do so again",
     ),
     Category.NETWORK: Words("The network failed", "network trouble passes", "the address itself is wrong"),
     Category.PORT_COLLISION: Words("A port was taken", "another port will be free", "the port is fixed in the code"),
@@ -88,6 +90,24 @@ WORDS: dict[Category, Words] = {
     ),
 }
 
+#: Where timing or a machine has a part: what failed once may pass, though nothing was repaired.
+UNSURE = frozenset(
+    {
+        Category.COLLECTIVE_TIMEOUT,
+        Category.CRASH_NATIVE,
+        Category.CUDA_ERROR,
+        Category.GPU_HARDWARE,
+        Category.JOB_TIMEOUT,
+        Category.RUNNER_LOST,
+    }
+)
+
+#: Titles that say more than the category's own, by what the error's message holds.
+CLOSER = ((Category.DEPENDENCY, "The lockfile at `uv.lock` needs to be updated", "uv.lock is out of date"),)
+
+#: What GitHub writes into the log of a job whose run gave way to a newer one of its concurrency group.
+REPLACED = "higher priority waiting request"
+
 CONFIDENCE = {
     Confidence.HIGH: "",
     Confidence.MEDIUM: "Probably so: the logs leave some doubt.",
@@ -99,6 +119,10 @@ def title(diagnosis: Diagnosis) -> str:
     """Name the failure in a few words of our own."""
     if diagnosis.category is None:
         return "The job is red, but its logs show no failure"
+    message = diagnosis.error.message if diagnosis.error else ""
+    for category, held, closer in CLOSER:
+        if category is diagnosis.category and held in message:
+            return closer
     return WORDS[diagnosis.category].title
 
 
@@ -110,6 +134,17 @@ def doubt(diagnosis: Diagnosis) -> str:
 def rerun_advice(diagnosis: Diagnosis) -> str:
     """Say in words whether to try again."""
     words = WORDS[diagnosis.category or Category.UNKNOWN]
-    if diagnosis.category in (None, Category.UNKNOWN) and not diagnosis.retryable:
+    if diagnosis.retryable:
+        return f"may help: {words.rerun}."
+    if diagnosis.category in {None, Category.UNKNOWN}:
         return words.no_rerun
-    return f"may help: {words.rerun}." if diagnosis.retryable else f"will not help: {words.no_rerun}."
+    if diagnosis.category is Category.CANCELLED and not _was_replaced(diagnosis):
+        return "helps only if nobody stopped it on purpose: the logs do not say who did."
+    return f"{'is unlikely to help' if diagnosis.category in UNSURE else 'will not help'}: {words.no_rerun}."
+
+
+def _was_replaced(diagnosis: Diagnosis) -> bool:
+    """Only these words tell a newer run from a person or a machine that stopped the job."""
+    message = diagnosis.error.message if diagnosis.error else ""
+    excerpt = diagnosis.evidence.excerpt if diagnosis.evidence else ()
+    return any(REPLACED in line for line in (message, *excerpt))

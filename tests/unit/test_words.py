@@ -1,0 +1,48 @@
+"""What is said of a failure in our own words claims no more than its logs show."""
+
+from __future__ import annotations
+
+import pytest
+from fakes import make_diagnosis
+
+from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
+from analyzers.verdict.accusation import Blame
+from analyzers.verdict.summary import summarise
+from handlers.render.report import render_diagnosis
+from handlers.render.words import rerun_advice, title
+
+STALE = "error: The lockfile at `uv.lock` needs to be updated, but `--locked` was provided."
+GAVE_WAY = "Canceling since a higher priority waiting request for 'CICD Megatron-LM-refs/heads/main' exists"
+
+
+def test_a_cancel_is_put_down_to_a_newer_run_only_if_the_log_says_so() -> None:
+    stopped = make_diagnosis(category=Category.CANCELLED, error=Error("SignalException", "Process 1 got signal: 15"))
+    assert rerun_advice(stopped) == "helps only if nobody stopped it on purpose: the logs do not say who did."
+    replaced = make_diagnosis(category=Category.CANCELLED, error=Error(None, GAVE_WAY))
+    assert rerun_advice(replaced) == "will not help: a newer run replaced it."
+    told_later = make_diagnosis(category=Category.CANCELLED, evidence=Evidence("job.log", 1, ("signal 15", GAVE_WAY)))
+    assert rerun_advice(told_later) == "will not help: a newer run replaced it."
+
+
+@pytest.mark.parametrize("category", [Category.COLLECTIVE_TIMEOUT, Category.CRASH_NATIVE, Category.JOB_TIMEOUT])
+def test_what_depends_on_timing_is_not_promised_to_fail_again(category: Category) -> None:
+    assert rerun_advice(make_diagnosis(category=category)).startswith("is unlikely to help: ")
+
+
+def test_what_does_not_depend_on_timing_is() -> None:
+    assert rerun_advice(make_diagnosis(category=Category.TEST_ASSERTION)).startswith("will not help: ")
+
+
+def test_a_stale_lock_file_is_named() -> None:
+    found = make_diagnosis(category=Category.DEPENDENCY, error=Error(None, STALE), culprit_ranks=(), victim_ranks=())
+    assert title(found) == "uv.lock is out of date"
+    assert render_diagnosis(found).startswith("### 🔴 uv.lock is out of date\n")
+    assert title(make_diagnosis(category=Category.DEPENDENCY)) == "A dependency is missing or does not fit"
+
+
+@pytest.mark.parametrize(
+    ("category", "fate"), [(Category.COLLECTIVE_TIMEOUT, "waited"), (Category.CUDA_OOM, "died of it")]
+)
+def test_the_others_of_a_hang_waited(category: Category, fate: str) -> None:
+    finding = Finding(category, Role.CAUSE, Error(None, "m"), Evidence("a", 1), confidence=Confidence.HIGH)
+    assert summarise(Blame(finding, (3,), (0, 1, 2))).endswith(f"; 3 other ranks {fate}")
