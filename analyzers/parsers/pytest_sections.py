@@ -51,6 +51,7 @@ class SectionReader:
         self._plain = TracebackReader()  # of `--tb=native`, and of groups, which pytest prints as Python does
         self._link = Link.NONE
         self._done = False  # the exception at hand has got its closing place
+        self._said: Line | None = None  # the first words of the report at hand
 
     @property
     def ended(self) -> bool:
@@ -71,8 +72,14 @@ class SectionReader:
     def _end_report(self) -> None:
         self.close()
         plain, self._plain = self._plain.chains, TracebackReader()
-        if self.reports and not self.reports[-1].chain:
-            self.reports[-1].chain.extend(trace for chain in plain for trace in chain if trace.type)
+        said, self._said = self._said, None
+        if not self.reports or self.reports[-1].chain:
+            return
+        last = self.reports[-1]
+        last.chain.extend(trace for chain in plain for trace in chain if trace.type)
+        if said is not None and last.when == "collecting" and not last.chain:  # pytest's own refusal, in plain words
+            words = Trace(said.number, message=said.text, at_line=said.number, end=said.number, offset=said.offset)
+            last.chain.append(words)
 
     def feed(self, line: Line) -> None:
         """Take one line of the section."""
@@ -97,6 +104,7 @@ class SectionReader:
         self._link, self._done = Link.NONE, False
 
     def _read(self, line: Line, text: str) -> None:
+        self._said = self._said or (line if text.strip() else None)
         self._plain.feed(line)
         if text.startswith(("During handling of the above", "The above exception was the direct")):
             link = Link.CONTEXT if text.startswith("During") else Link.CAUSE
