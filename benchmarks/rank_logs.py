@@ -83,20 +83,25 @@ def stdout_lines(rank: int, first: int, dice: random.Random) -> Iterator[str]:
             f" number of nan iterations:   0 | mem-allocated-bytes: {dice.randrange(10**10, 10**11)} |\n"
         )
         if step % 3 == 0:
-            yield f"  [rank {rank}] load balancing loss: {dice.uniform(1, 2):.6f}, tokens per expert: {dice.choices(range(9000), k=8)}\n"
+            tokens = dice.choices(range(9000), k=8)
+            yield f"  rank {rank}: load balancing loss: {dice.uniform(1, 2):.6f}, tokens per expert: {tokens}\n"
         if step % 10 == 0:
-            bars = [f"validation: {percent:3d}%|{'#' * (percent // 5):20}| {percent}/100" for percent in range(0, 101, 20)]
+            bars = [
+                f"validation: {percent:3d}%|{'#' * (percent // 5):20}| {percent}/100" for percent in range(0, 101, 20)
+            ]
             yield "\r".join(bars) + "\n"
         if step % 50 == 0:
-            yield f"(min, max) time across ranks (ms):\n    forward-backward ....: ({dice.uniform(300, 310):.2f}, {dice.uniform(311, 330):.2f})\n"
+            slowest = dice.uniform(311, 330)
+            yield "(min, max) time across ranks (ms):\n"
+            yield f"    forward-backward ....: ({dice.uniform(300, 310):.2f}, {slowest:.2f})\n"
 
 
 def stderr_lines(rank: int, first: int, dice: random.Random) -> Iterator[str]:
     host = f"ip-10-0-{rank // 8}-87"
     for step in range(first, first + STEPS):
         yield (
-            f"{host}:{3433 + rank}:{4100 + rank} [{rank % 8}] NCCL INFO Channel {step % 24:02d}/0 : {rank}[{rank % 8}] ->"
-            f" {rank + 1}[{(rank + 1) % 8}] via P2P/IPC/read comm 0x{dice.getrandbits(40):x} nRanks 08\n"
+            f"{host}:{3433 + rank}:{4100 + rank} [{rank % 8}] NCCL INFO Channel {step % 24:02d}/0 : {rank}[{rank % 8}]"
+            f" -> {rank + 1}[{(rank + 1) % 8}] via P2P/IPC/read comm 0x{dice.getrandbits(40):x} nRanks 08\n"
         )
         if step % 4 == 0:
             yield (
@@ -104,7 +109,7 @@ def stderr_lines(rank: int, first: int, dice: random.Random) -> Iterator[str]:
                 f" have requires_grad=True. Gradients will be None (step {step})\n  warnings.warn(\n"
             )
         if step % 40 == 0:
-            yield f"WARNING:megatron.core.utils:{step} fused kernel is not used: sequence length {dice.randrange(4096)}\n"
+            yield f"WARNING:megatron.core.utils:{step} fused kernel is not used: length {dice.randrange(4096)}\n"
 
 
 OUT_OF_MEMORY = (
@@ -113,8 +118,7 @@ OUT_OF_MEMORY = (
     f"[rank{CULPRIT}]:     pretrain(",
     f'[rank{CULPRIT}]:   File "/opt/megatron-lm/megatron/core/transformer/attention.py", line 412, in forward',
     f"[rank{CULPRIT}]:     probs = torch.softmax(scores.float(), dim=-1)",
-    f"[rank{CULPRIT}]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU {CULPRIT} has a total"
-    " capacity of 79.10 GiB of which 11.42 GiB is free.",
+    f"[rank{CULPRIT}]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 5 is full.",
 )
 ENDED = (
     "W0301 10:02:11.224000 3028 torch/distributed/elastic/agent/server/api.py:719] Received 15 death signal, shutting"
