@@ -24,11 +24,11 @@ from analyzers.reading.layout import Kind, Place, RunKey, place
 from analyzers.rules import RuleSet
 from analyzers.verdict.accusation import Blame
 from analyzers.verdict.category import is_retryable
-from analyzers.verdict.choice import attempts_of, decisive_run
+from analyzers.verdict.choice import attempts_of, decisive_run, is_order_known, mended_first
 from analyzers.verdict.dumps import decide_by_dumps, read_dumps
 from analyzers.verdict.fingerprint import fingerprint
 from analyzers.verdict.runs import Outcome, Run, exits_of, gather_runs
-from analyzers.verdict.summary import say_golden, summarise
+from analyzers.verdict.summary import UNORDERED, say_golden, say_passed, summarise
 
 JOB_LOG = "job.log"
 
@@ -51,7 +51,8 @@ def analyze(bundle: Bundle, rules: RuleSet, *, run_all: RunAll = one_by_one) -> 
     readings = _read_logs(bundle, rules, run_all)
     newest = report.run_folder.rpartition("/")[2] if report.run_folder else None
     launch = report.launches[-1] if report.launches else None
-    runs = gather_runs(readings, rules, exits_of(JOB_LOG, launch.exits if launch else ()), newest)
+    exits = exits_of(JOB_LOG, launch.exits if launch else ())
+    runs = mended_first(gather_runs(readings, rules, exits, newest), newest)
     sizes = {reading.place.name: reading.size_bytes for reading in readings}
     if bundle.job_log is not None:
         sizes[JOB_LOG] = report.bytes
@@ -64,6 +65,8 @@ def analyze(bundle: Bundle, rules: RuleSet, *, run_all: RunAll = one_by_one) -> 
     run = decisive_run(runs, newest=newest, job_failed=job_failed, timed_out=timed_out)
     blame = decide_by_dumps(run.blame if run is not None else None, dumps)
     diagnosis = _decide(report, blame, runs, read, job_failed=job_failed)
+    if not diagnosis.passed and not job_failed and not is_order_known(runs, newest):
+        diagnosis = replace(diagnosis, summary=f"{diagnosis.summary}; {UNORDERED}")
     return _with_numbers(diagnosis, report, bundle) if diagnosis.category is Category.GOLDEN_MISMATCH else diagnosis
 
 
@@ -119,7 +122,9 @@ def _decide(report: JobReport, blame: Blame | None, runs: Sequence[Run], read: R
     if blame is not None:
         return _from_blame(blame, attempts, read)
     if not job_failed and any(run.outcome is Outcome.PASSED for run in runs):
-        return _passed(attempts, read)
+        found = _passed(attempts, read)
+        retried = any(attempt.category for attempt in attempts)
+        return replace(found, confidence=Confidence.MEDIUM) if retried else found  # nobody says how the job ended
     if report.fallback is not None:
         return _from_finding(report.fallback, attempts, read)
     return _unknown(runs, attempts, read)
@@ -176,7 +181,7 @@ def _passed(attempts: tuple[Attempt, ...], read: Read) -> Diagnosis:
         category=None,
         retryable=False,
         confidence=Confidence.HIGH,
-        summary="nothing failed",
+        summary=say_passed(attempts),
         attempts=attempts,
         read=read,
     )

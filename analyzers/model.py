@@ -146,11 +146,16 @@ class AlsoSeen:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One start by the launcher within the job, numbered from 1. The last one decides."""
+    """One start by the launcher within the job, numbered from 1. The last one of a test decides.
+
+    `test` is the test's folder in the artifact, "" if the artifact has none; `ranks` are the culprits.
+    """
 
     attempt: int
     category: Category | None  # None: this attempt passed
     retryable: bool
+    test: str = ""
+    ranks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

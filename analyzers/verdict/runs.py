@@ -35,7 +35,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Run:
-    """One start of the workers. `clock` orders starts of one artifact; None if no line has a time."""
+    """One start of the workers. `clock` orders starts of one artifact; None if no line has a time.
+
+    `green`: the tests that passed on each rank that ran them.
+    """
 
     key: RunKey
     stories: dict[int, RankStory]
@@ -43,6 +46,7 @@ class Run:
     blame: Blame | None
     clock: float | None
     last: tuple[str, int, str] | None = None
+    green: frozenset[str] = frozenset()
 
 
 def gather_runs(
@@ -139,7 +143,16 @@ def _build(key: RunKey, readings: Sequence[LogReading], rules: RuleSet, job_exit
     clocks = _clocks(streams)
     last = next((story.last for story in stories.values() if story.last), None)
     clock = median_low(clocks) if clocks else None  # one rank's clock may be wrong
-    return Run(key, stories, _outcome(stories, blame), blame, clock, last)
+    return Run(key, stories, _outcome(stories, blame), blame, clock, last, _green(streams))
+
+
+def _green(streams: Mapping[int, Sequence[StreamReading]]) -> frozenset[str]:
+    results: dict[str, set[str | None]] = {}
+    for own in streams.values():
+        for session in (session for stream in own for session in stream.sessions):
+            for outcome in session.outcomes.values():
+                results.setdefault(outcome.node_id, set()).add(outcome.result)
+    return frozenset(test for test, seen in results.items() if seen == {"PASSED"})
 
 
 def _clocks(streams: Mapping[int, Sequence[StreamReading]]) -> list[float]:

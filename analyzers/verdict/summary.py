@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analyzers.comparison import Drift, GoldenComparison, MetricDifference
-from analyzers.model import Category, Error
+from analyzers.model import Attempt, Category, Error
 from analyzers.verdict.accusation import Blame
 
 #: What the culprit did, after "rank 3"; the plural reads alike.
@@ -27,6 +27,8 @@ _WORDS = {
     Category.DEPENDENCY: "misses a dependency, or has the wrong version",
 }
 _MESSAGE_CHARS = 160
+#: Added where one start failed, another passed, and their order is not known.
+UNORDERED = "another start passed, and nothing in the logs tells which of the two came last"
 
 
 def summarise(blame: Blame) -> str:
@@ -43,6 +45,25 @@ def summarise(blame: Blame) -> str:
         fate = "waited" if finding.category is Category.COLLECTIVE_TIMEOUT else "died of it"
         text += f"; {len(blame.victims)} other rank{'s' if len(blame.victims) > 1 else ''} {fate}"
     return text
+
+
+def say_passed(attempts: Sequence[Attempt]) -> str:
+    """Return `passes after a restart; start 1 failed: port_collision, rank 0`, or that nothing failed."""
+    lasts = {attempt.test: attempt for attempt in attempts}
+    earlier = [one for one in attempts if one.category and lasts[one.test].category is None]
+    if not earlier:
+        return "nothing failed"
+    told = "; ".join(f"start {one.attempt}{_of_test(one)} failed: {_failure(one)}" for one in earlier[:5])
+    more = f"; and {len(earlier) - 5} more" if len(earlier) > 5 else ""
+    return f"passes after a restart; {told}{more}"
+
+
+def _of_test(attempt: Attempt) -> str:
+    return f" of {attempt.test}" if attempt.test else ""
+
+
+def _failure(attempt: Attempt) -> str:
+    return f"{attempt.category}" + (f", {_ranks(attempt.ranks)}" if attempt.ranks else "")
 
 
 def say_golden(comparison: GoldenComparison) -> str:

@@ -61,3 +61,46 @@ def test_one_test_of_several_failed(rules: RuleSet) -> None:
     found = verdict(rules, start("gpt_a/1/attempt_0", passed=True), start("gpt_b/1/attempt_0", BAD))
     assert found.evidence is not None
     assert (found.category, found.evidence.file.split("/")[0]) == (Category.CRASH_PYTHON, "gpt_b")
+
+
+def ran(folder: str, result: str, test: str = "tests/a.py::t") -> dict[str, str]:
+    return ranks({}, stdout={0: pytest_log({test: result})}, of=1, folder=folder)
+
+
+def test_a_failed_test_that_passes_in_another_start_was_started_again(rules: RuleSet) -> None:
+    """The launcher begins again only after a failure, so the failed start is the earlier one, whatever its name."""
+    green, other = ran("1/none_a/attempt_0", "PASSED"), ran("1/none_b/attempt_0", "PASSED", "tests/b.py::u")
+    found = verdict(rules, green, other, ran("1/none_c/attempt_0", "FAILED"))
+    assert (found.passed, found.confidence) == (True, Confidence.MEDIUM)
+    assert found.summary == "passes after a restart; start 1 failed: test_error, rank 0"
+    assert [attempt.category for attempt in found.attempts] == [Category.TEST_ERROR, None, None]
+
+
+def test_another_test_that_passed_mends_nothing(rules: RuleSet) -> None:
+    green = ran("1/none_a/attempt_0", "PASSED", "tests/b.py::u")
+    found = verdict(rules, green, ran("1/none_c/attempt_0", "FAILED"))
+    assert (found.passed, found.confidence) == (False, Confidence.LOW)
+    assert "nothing in the logs tells which of the two came last" in found.summary
+
+
+def test_tests_that_are_repeated_on_purpose_order_nothing(rules: RuleSet) -> None:
+    green = [ran(f"1/none_{name}/attempt_0", "PASSED") for name in "ab"]
+    assert not verdict(rules, *green, ran("1/none_c/attempt_0", "FAILED")).passed
+
+
+def test_the_last_attempt_of_each_folder_counts_where_folders_have_no_order(rules: RuleSet) -> None:
+    first = [ran("1/none_a/attempt_0", "FAILED"), ran("1/none_a/attempt_1", "PASSED")]
+    found = verdict(rules, *first, ran("1/none_b/attempt_0", "PASSED", "tests/b.py::u"))
+    assert found.passed
+    assert found.summary.startswith("passes after a restart; start 1 failed")
+
+
+def test_the_tests_of_one_artifact_are_told_apart(rules: RuleSet) -> None:
+    passed = [start(f"gpt_{name}/1/attempt_0", passed=True) for name in "ace"]
+    found = verdict(rules, *passed, start("gpt_b/1/attempt_0", BAD))
+    assert [(one.test, one.category) for one in found.attempts] == [
+        ("gpt_a", None),
+        ("gpt_b", Category.CRASH_PYTHON),
+        ("gpt_c", None),
+        ("gpt_e", None),
+    ]
