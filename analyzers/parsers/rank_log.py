@@ -74,7 +74,8 @@ _PROGRESS = re.compile(r"\biteration\s+\d+/\s*\d+ \|")
 _WORLD = re.compile(r"\brank: (?P<rank>\d{1,6}), world_size: (?P<of>\d{1,6})\b|^using world size: (?P<all>\d{1,6})\b")
 _DONE = re.compile(r"\[after training is done\]|^\s*exiting program at iteration|^\[exiting program")
 _USAGE = re.compile(
-    r"^(?:\S.{0,60}?: error: unrecognized arguments: |ERROR: (?:file or directory )?not found: "
+    r"^(?:\S.{0,60}?: error: unrecognized arguments: |ERROR: (?:(?:file or directory )?not found: "
+    r"|Error importing plugin |Missing required plugins: |Wrong expression passed to '|\S+: 'minversion' requires )"
     r"|\S{1,60}\.py: error: ).+"
 )
 
