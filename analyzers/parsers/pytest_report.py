@@ -27,6 +27,9 @@ _AT_ONCE = re.compile(
 #: After the error lines of a report that stands alone only these still belong to it.
 _GOES_ON = re.compile(r"^(?:E(?: |$)|\s*$|[^\s:]+:\d+: )")
 _BAD = ("FAILED", "ERROR")
+#: A subtest that failed: the test that it is a part of failed, though its own line says PASSED.
+_SUBTEST = re.compile(r"^SUBFAIL(?:ED)?(?:\[.*?\])?(?: ?\(.*?\))? (?=\S+\.py::)")
+_SUBTEST_TITLE = re.compile(r" (?:\[.*\] ?)?(?:\(.*\))?$")
 
 
 @dataclass(slots=True)
@@ -225,7 +228,7 @@ class PytestReader:
     def _summary(self, line: Line, text: str) -> bool:
         if _CLOSING.search(text) and _COUNTS.match(text):  # `-q` prints no rules around it
             return self._ruled(line, text)
-        word, _, rest = text.partition(" ")
+        word, _, rest = _SUBTEST.sub("FAILED ", text).partition(" ")
         if word not in _BAD or (parts := split_id(rest)) is None:
             return False
         known = self._session(line.number).outcomes.setdefault(parts[0], Outcome(parts[0], 0, 0))
@@ -242,7 +245,7 @@ def _give_ids(session: Session) -> None:
         by_title.setdefault(section_name(outcome.node_id), []).append(outcome)
     for report in session.reports:
         if report.node_id is None:
-            matches = by_title.get(report.title, [])
+            matches = by_title.get(report.title) or by_title.get(_SUBTEST_TITLE.sub("", report.title), [])
             bad = [outcome for outcome in matches if outcome.result in _BAD]
             fresh = [outcome for outcome in bad if outcome.node_id not in taken]
             chosen = (fresh or bad or matches)[:1]

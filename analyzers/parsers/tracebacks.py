@@ -19,6 +19,9 @@ _HEADER = re.compile(r"^(?P<before>.*?)(?P<what>Original |Exception Group )?Trac
 _FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
 #: The line that ends a traceback: a dotted name, then ": message" or nothing. Log levels look alike but shout.
 _FINAL = re.compile(r"^(?P<type>[A-Za-z_][\w.]*(?:\[\w+\])?)(?:: ?(?P<message>.*))?$")
+_SYNTAX = re.compile(r"^(?P<type>SyntaxError|IndentationError|TabError): (?P<message>.*)$")
+#: Its place, the code, the marks below it.
+_SYNTAX_LINES = 5
 _SHOUTS = re.compile(r"^[A-Z]+$")
 #: The bars that draw an ExceptionGroup's tree, and pytest's mark before a crash of its own.
 _TREE = re.compile(r"^(?:INTERNALERROR> |(?:\s*[|+])+(?:-\+-+ \d+ -+| )?)")
@@ -106,6 +109,7 @@ class TracebackReader:
         self._harmless = 0  # the line seen last that says so
         self._skipped = 0
         self._previous = 0  # line number
+        self._unparsed: tuple[Line, int, Frame] | None = None  # a place without a traceback around it
         self.seen = 0  # lines
 
     def feed(self, line: Line) -> bool:
@@ -139,6 +143,8 @@ class TracebackReader:
             return True
         if self._open is not None:
             return self._go_on(self._open, line, text)
+        if self._read_syntax(line, text):
+            return True
         return self._tail is not None and self._continue_message(self._tail, line, text)
 
     def _begin(self, line: Line, header: re.Match[str]) -> None:
@@ -157,6 +163,21 @@ class TracebackReader:
         else:
             self.chains.append([trace])
         self._open, self._tail, self._skipped = trace, None, 0
+
+    def _read_syntax(self, line: Line, text: str) -> bool:
+        """A script that cannot be parsed never ran: its SyntaxError has a place and no traceback."""
+        if text.startswith('  File "') and (frame := _FRAME.match(text)) and not frame["function"]:
+            self._unparsed, self._tail = (line, self.seen, Frame(frame["path"], int(frame["line"]))), None
+            return True
+        if self._unparsed is None or (final := _SYNTAX.match(text)) is None:
+            return False
+        (begun, seen, place), self._unparsed = self._unparsed, None
+        if self.seen - seen > _SYNTAX_LINES:
+            return False
+        trace = Trace(begun.number, [place], final["type"], final["message"].strip(), line.number, line.number)
+        trace.offset, trace.first, trace.last, trace.uncaught = line.offset, seen, self.seen, True
+        self.chains.append([trace])
+        return True
 
     def _in_group(self) -> bool:
         last = self.chains[-1][-1] if self.chains else None
@@ -188,7 +209,7 @@ class TracebackReader:
         if (
             not text.strip()
             or trace.message.count("\n") >= _MESSAGE_LINES
-            or text.startswith(("[", "----", "INFO", "WARNING", "ERROR", "DEBUG", "wandb", "srun"))
+            or text.startswith(("[", "----", '"""', "INFO", "WARNING", "ERROR", "DEBUG", "wandb", "srun"))
         ):
             self._tail = None
             return False
@@ -214,6 +235,8 @@ def primary(chain: list[Trace], root: str | None = None) -> Trace:
     ended = [trace for trace in chain if trace.type] or chain
     known_from_the_start = ended[0].link is Link.NONE
     for trace, after in pairwise(ended):
+        if after.link is Link.CAUSE and trace.text == after.text and innermost(trace.frames, root) is not None:
+            return trace  # the same error, handed on from a worker process
         if trace.short_type in (_MISSES if after.link is Link.CAUSE else LOOKUP_MISSES):
             continue
         if after.link is Link.CAUSE and known_from_the_start:
