@@ -2,7 +2,7 @@
 UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 RUN := $(UV) run --frozen --quiet
 
-.PHONY: run test check serve docs sync
+.PHONY: run test check serve bench docs sync
 .DEFAULT_GOAL := run
 
 run: sync # the demo: the real bot against an embedded simulated GitHub, to be watched in a browser
@@ -20,6 +20,9 @@ check: sync # what CI runs beside the tests: style, types, architecture
 
 serve: sync # the GitHub App itself; its settings are in docs/operating.md
 	$(RUN) mlm serve
+
+bench: sync # speed and memory beside the manual way; rewrites the figures in docs/performance.md
+	$(RUN) python benchmarks/bars.py --docs
 
 docs: sync # write the pages that are made from the code
 	$(RUN) python docs/generate.py
