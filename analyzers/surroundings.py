@@ -25,6 +25,7 @@ class ClueKind(StrEnum):
     CHANGED_TEST = "changed_test"  # the failed test's own file, or its test case's folder, is changed
     CHANGED_BUILD = "changed_build"  # a failed build or installation, and a changed recipe or lock of it
     IMPORTS_CHANGED = "imports_changed"  # the failed test imports a changed file, perhaps through others
+    KNOWN_FLAKE = "known_flake"  # a person recorded the test, with an issue, as failing now and then
     NOT_TOUCHED = "not_touched"  # looked for, and not found
     INFRASTRUCTURE = "infrastructure"  # machines, network or registry: the code under test had no part in it
     INCOMPLETE = "incomplete"  # what could not be looked at

@@ -6,6 +6,7 @@ Pure and cheap: it runs before the delivery is stored and answered.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,9 +14,21 @@ from pydantic import ValidationError
 from config.repo import default_config
 
 from .commands.lines import command_lines
-from .context import Event, Repo
+from .context import Event, Place, Repo
 from .job_names import is_consequence
-from .payloads import CheckDelivery, CommentDelivery, Envelope, JobDelivery, PullDelivery, RunDelivery
+from .payloads import (
+    Changes,
+    CheckDelivery,
+    CommentDelivery,
+    Envelope,
+    JobDelivery,
+    PullDelivery,
+    ReviewCommentDelivery,
+    ReviewDelivery,
+    RunDelivery,
+    SuiteDelivery,
+    TextField,
+)
 
 #: A job that ended so failed. `cancelled` is a failure only if one of its steps had failed before.
 RED = frozenset({"failure", "timed_out", "startup_failure"})
@@ -119,30 +132,77 @@ def _pull(payload: Mapping[str, Any], _envelope: Envelope, _own: Own) -> Data | 
 
 
 def _comment(payload: Mapping[str, Any], envelope: Envelope, own: Own) -> Data | None:
-    delivery = CommentDelivery.model_validate(payload)
-    comment, changes = delivery.comment, delivery.changes
-    via = comment.performed_via_github_app
-    if comment.user.is_bot or envelope.sender.is_bot or (via is not None and via.id == own.app_id):
+    found = CommentDelivery.model_validate(payload)
+    comment = found.comment
+    at = comment.updated_at if envelope.action == "edited" else comment.created_at
+    spoken = _spoken("comment", comment, at, found.changes, envelope, own)
+    on_pull = found.issue.pull_request is not None
+    return spoken and {"pull": found.issue.number, "on_pull": on_pull, **spoken}
+
+
+def _review_comment(payload: Mapping[str, Any], envelope: Envelope, own: Own) -> Data | None:
+    found = ReviewCommentDelivery.model_validate(payload)
+    comment = found.comment
+    at = comment.updated_at if envelope.action == "edited" else comment.created_at
+    spoken = _spoken("review_comment", comment, at, found.changes, envelope, own)
+    return spoken and {"pull": found.pull_request.number, "on_pull": True, **spoken}
+
+
+def _review(payload: Mapping[str, Any], envelope: Envelope, own: Own) -> Data | None:
+    found = ReviewDelivery.model_validate(payload)
+    review = found.review
+    at = (review.updated_at if envelope.action == "edited" else None) or review.submitted_at
+    if at is None:  # not submitted yet: nobody but its author can see it
+        return None
+    spoken = _spoken("review", review, at, found.changes, envelope, own)
+    return spoken and {"pull": found.pull_request.number, "on_pull": True, **spoken}
+
+
+def _spoken(  # noqa: PLR0913, PLR0917 - the parts of one delivery
+    place: Place, text: TextField, at: datetime, changes: Changes | None, envelope: Envelope, own: Own
+) -> Data | None:
+    """Keep the command lines of a text, with what stood there before an edit; None if nothing new is said."""
+    via = text.performed_via_github_app
+    if own.login in {text.user.login, envelope.sender.login} or (via is not None and via.id == own.app_id):
         return None
     old_body = ""
     if envelope.action == "edited":
         if changes is None or changes.body is None:
             return None
         old_body = changes.body.from_
-    lines, old = command_lines(comment.body or ""), command_lines(old_body)
+    lines, old = command_lines(text.body or ""), command_lines(old_body)
     if not lines.texts or lines == old:
         return None
+    people = (text.user, envelope.sender)
     return {
-        "pull": delivery.issue.number,
-        "on_pull": delivery.issue.pull_request is not None,
-        "comment_id": comment.id,
-        "author": comment.user.login,
+        "place": place,
+        "comment_id": text.id,
+        "author": text.user.login,
         "editor": envelope.sender.login,
-        "at": (comment.updated_at if envelope.action == "edited" else comment.created_at).isoformat(),
+        "bots": sorted({person.login for person in people if person.is_bot}),
+        "at": at.isoformat(),
         "lines": list(lines.texts),
         "dropped": lines.dropped,
         "old_lines": list(old.texts),
     }
+
+
+def _button(payload: Mapping[str, Any], envelope: Envelope, own: Own) -> Data | None:
+    """A button of our own check run was pressed; GitHub tells nobody else."""
+    found = CheckDelivery.model_validate(payload)
+    check, pressed = found.check_run, found.requested_action
+    if check.app is None or check.app.id != own.app_id or envelope.sender.is_bot:
+        return None
+    identifier = pressed.identifier if pressed is not None else "analyze"
+    return {"head_sha": check.head_sha, "button": identifier, "about": check.external_id, "by": envelope.sender.login}
+
+
+def _suite(payload: Mapping[str, Any], envelope: Envelope, own: Own) -> Data | None:
+    """GitHub's own "Re-run" may ask for all our checks of a commit instead of for the one."""
+    suite = SuiteDelivery.model_validate(payload).check_suite
+    if suite.app is None or suite.app.id != own.app_id or envelope.sender.is_bot:
+        return None
+    return {"head_sha": suite.head_sha, "button": "analyze", "about": "", "by": envelope.sender.login}
 
 
 KEEPERS: Mapping[tuple[str, str], Callable[[Mapping[str, Any], Envelope, Own], Data | None]] = {
@@ -155,4 +215,11 @@ KEEPERS: Mapping[tuple[str, str], Callable[[Mapping[str, Any], Envelope, Own], D
     ("pull_request", "closed"): _pull,
     ("issue_comment", "created"): _comment,
     ("issue_comment", "edited"): _comment,
+    ("pull_request_review", "submitted"): _review,
+    ("pull_request_review", "edited"): _review,
+    ("pull_request_review_comment", "created"): _review_comment,
+    ("pull_request_review_comment", "edited"): _review_comment,
+    ("check_run", "requested_action"): _button,
+    ("check_run", "rerequested"): _button,
+    ("check_suite", "rerequested"): _suite,
 }

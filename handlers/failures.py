@@ -12,6 +12,7 @@ from analyzers.model import Category, Confidence, Diagnosis
 
 from .artifact_choice import Choice, choose
 from .context import Context, Fetched, Job, JobFinding, Pull, RefusedError, Run, Task
+from .events import RED
 from .job_names import is_consequence, read_name
 from .render.redaction import redact_diagnosis, redact_text
 from .reporting import merge_queue_key, report_task
@@ -59,6 +60,10 @@ async def on_run_completed(task: Task, data: dict[str, Any], ctx: Context) -> li
         tasks.append(Task("report", task.repo, key=f"run-{key}", pull=pull.number, delay_s=delay_s))
         if await ctx.store.recall(f"wish-{pull.number}"):
             tasks.append(Task("wish", task.repo, key=key, pull=pull.number))
+        if await ctx.store.recall(f"rerun-wish-{pull.number}"):
+            tasks.append(Task("rerun-wish", task.repo, key=key, pull=pull.number))
+        elif ctx.config.retry.enabled and run.conclusion in RED and run.attempt == 1:
+            tasks.append(Task("retry", task.repo, key=key, data={"run_id": run.id}, pull=pull.number))
     return tasks
 
 

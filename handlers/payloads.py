@@ -86,10 +86,26 @@ class CheckRun(_Payload):
     name: str
     conclusion: str | None = None
     app: AppField | None = None
+    head_sha: str = ""
+    external_id: str = ""
+
+
+class PressedButton(_Payload):
+    identifier: str
 
 
 class CheckDelivery(_Payload):
     check_run: CheckRun
+    requested_action: PressedButton | None = None
+
+
+class CheckSuite(_Payload):
+    head_sha: str
+    app: AppField | None = None
+
+
+class SuiteDelivery(_Payload):
+    check_suite: CheckSuite
 
 
 class LabelField(_Payload):
@@ -116,13 +132,23 @@ class Issue(_Payload):
     user: User
 
 
-class CommentField(_Payload):
+class TextField(_Payload):
+    """A text that may hold commands."""
+
     id: int
     body: str | None = None
     user: User
+    performed_via_github_app: AppField | None = None
+
+
+class CommentField(TextField):
     created_at: datetime
     updated_at: datetime
-    performed_via_github_app: AppField | None = None
+
+
+class ReviewField(TextField):
+    submitted_at: datetime | None = None
+    updated_at: datetime | None = None
 
 
 class OldBody(_Payload):
@@ -135,5 +161,17 @@ class Changes(_Payload):
 
 class CommentDelivery(_Payload):
     issue: Issue
+    comment: CommentField
+    changes: Changes | None = None
+
+
+class ReviewDelivery(_Payload):
+    pull_request: PullField
+    review: ReviewField
+    changes: Changes | None = None
+
+
+class ReviewCommentDelivery(_Payload):
+    pull_request: PullField
     comment: CommentField
     changes: Changes | None = None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import structlog
 
-from config.repo import ROLES, RepoConfig
+from config.repo import ROLES
 
 from .context import Context, Pull, RefusedError
 
@@ -38,25 +38,51 @@ async def may(right: str, people: Iterable[str], pull: Pull | None, ctx: Context
 
 
 async def _may(right: str, login: str, pull: Pull | None, ctx: Context) -> Verdict:
-    if login.endswith("[bot]"):
+    """Ask the repository's settings and then the operator's, who may allow less."""
+    config = ctx.config
+    if is_bot(login) and login.casefold() not in {bot.casefold() for bot in config.bots}:
         return Verdict(allowed=False, login=login)
-    grants = ctx.config.commands.get(right, ())
-    if grant := _without_asking(grants, login, ctx.config):
-        return Verdict(allowed=True, grant=grant, login=login)
-    wanted = [grant for grant in grants if grant.startswith("role:")]
-    if wanted:
+    grant = await _granted(config.commands.get(right, ()), config.trustees, login, pull, ctx)
+    capped = right in config.cap
+    if grant and capped and not await _granted(config.cap[right], config.cap_trustees, login, pull, ctx):
+        log.info("command.capped", right=right, login=login, grant=grant)
+        return Verdict(allowed=False, login=login)
+    return Verdict(allowed=bool(grant), grant=grant, login=login)
+
+
+def is_bot(login: str) -> bool:
+    """An App's account; no person can have a name with brackets."""
+    return login.endswith("[bot]")
+
+
+async def _granted(grants: Sequence[str], trustees: Sequence[str], login: str, pull: Pull | None, ctx: Context) -> str:
+    """Return the first grant that the account has, "" if none; what costs no request is looked at first."""
+    if grant := _without_asking(grants, trustees, login):
+        return grant
+    roles = [grant for grant in grants if grant.startswith("role:")]
+    if roles:
         has = await _role(login, ctx)
-        for grant in wanted:
+        for grant in roles:
             if at_least(has, grant.removeprefix("role:")):
-                return Verdict(allowed=True, grant=grant, login=login)
+                return grant
+    for grant in grants:
+        if grant.startswith("team:") and await _in_team(grant.removeprefix("team:"), login, ctx):
+            return grant
     # Last, because it has a budget that nobody should spend who needs not.
-    if "author" in grants and pull is not None and pull.author == login:
-        return Verdict(allowed=True, grant="author", login=login)
-    return Verdict(allowed=False, login=login)
+    return "author" if "author" in grants and pull is not None and pull.author == login else ""
 
 
-def _without_asking(grants: Iterable[str], login: str, config: RepoConfig) -> str:
-    listed = {name.casefold() for name in config.trustees}
+async def _in_team(team: str, login: str, ctx: Context) -> bool:
+    """A team whose members the App may not read has none for us."""
+    try:
+        return await ctx.github.in_team(team, login)
+    except RefusedError as error:
+        log.warning("team.unknown", team=team, status=error.status, why=error.message)
+        return False
+
+
+def _without_asking(grants: Iterable[str], trustees: Iterable[str], login: str) -> str:
+    listed = {name.casefold() for name in trustees}
     for grant in grants:
         if grant == "anyone" or grant.casefold() == f"user:{login.casefold()}":
             return grant

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from analyzers.verdict.relation import split_location
 from config.repo import RepoConfig
 
 from . import check_report
@@ -16,10 +17,12 @@ from .events import RED
 from .known_flakes import with_flakes
 from .memory import flakes, muted_jobs
 from .placing import place_cause, read_codeowners
+from .render import replies
 from .render.report import render_report
-from .render.view import Cause, JobView, Now, Report, RunView
+from .render.view import WORST_FIRST, Cause, JobView, Report, RunView
 from .rerun_hint import rerun_hint
-from .runs import failed_gates, failed_leaves, newest_per_workflow, runs_of_head, shown_name
+from .runs import failed_gates, failed_leaves, mirror_sha, newest_per_workflow, runs_of_head, shown_name
+from .standing import newest_findings, read_past, standing
 
 log = structlog.get_logger()
 
@@ -51,18 +54,24 @@ async def report_task(task: Task, number: int, run: Run, job: Job, ctx: Context)
 
 @dataclass(frozen=True)
 class Facts:
-    """What the comment is made from; `jobs` holds the newest attempt of each run that matters."""
+    """What the comment is made from.
+
+    `jobs` holds the newest attempt of each run that matters, `past` all attempts of those whose newest leaves open how a
+    failed job stands.
+    """
 
     pull: Pull
     runs: Sequence[Run]
     jobs: Mapping[int, Sequence[Job]]
     findings: Sequence[JobFinding]
+    past: Mapping[int, Sequence[Job]] = field(default_factory=dict)
     queue_run: int | None = None
     muted: frozenset[str] = frozenset()
     changed_files: frozenset[str] | None = None
     codeowners: str | None = None
     outdated_sha: str | None = None
     trouble: tuple[str, ...] = field(default=())
+    no_run: str = ""
 
 
 async def report(task: Task, ctx: Context) -> list[Task]:
@@ -115,13 +124,20 @@ async def _gather(pull: Pull, said: Mapping[str, str | None], ctx: Context) -> F
         runs=runs,
         jobs=jobs,
         findings=with_flakes(findings, await flakes(ctx)),
+        past=await read_past(runs, jobs, findings, ctx),
         muted=muted,
         queue_run=queue_run,
         changed_files=await _changed_files(pull, ctx) if findings else None,
         codeowners=await read_codeowners(findings, ctx),
         outdated_sha=before,
         trouble=(*ctx.config.problems, *([str(trouble["text"])] if trouble else [])),
+        no_run="" if runs or not said else await _no_run(pull, ctx),
     )
+
+
+async def _no_run(pull: Pull, ctx: Context) -> str:
+    mirrored = await mirror_sha(pull.number, ctx) == pull.head_sha
+    return replies.no_run(pull.head_sha, mirrored=mirrored, draft=pull.draft, vetting=ctx.config.vetting)
 
 
 async def _changed_files(pull: Pull, ctx: Context) -> frozenset[str] | None:
@@ -134,12 +150,8 @@ async def _changed_files(pull: Pull, ctx: Context) -> frozenset[str] | None:
 
 def assemble(facts: Facts, config: RepoConfig, *, report_url: str | None = None) -> Report:
     """Turn facts into what the comment says: one cause per fingerprint, each job as it stands now."""
-    known = {run.id for run in facts.runs}
-    newest: dict[tuple[int, str], JobFinding] = {}
-    for finding in facts.findings:
-        if finding.run_id in known:
-            newest[finding.run_id, finding.job_name] = finding
-    explained = set(newest)
+    newest = newest_findings(facts.findings, facts.runs)
+    explained = {(finding.run_id, finding.job_name) for finding in newest}
     unexplained = [
         JobView(job.name, job.html_url, job.attempt)
         for run in facts.runs
@@ -151,11 +163,12 @@ def assemble(facts: Facts, config: RepoConfig, *, report_url: str | None = None)
         number=facts.pull.number,
         head_sha=facts.pull.head_sha,
         runs=tuple(_run_view(run, facts, config) for run in facts.runs if _worth_showing(run, facts)),
-        causes=_causes(list(newest.values()), facts, config),
+        causes=_causes(newest, facts, config),
         unexplained=tuple(unexplained),
         outdated_sha=facts.outdated_sha,
         trouble=facts.trouble,
         report_url=report_url,
+        no_run=facts.no_run,
     )
 
 
@@ -166,8 +179,9 @@ def _worth_showing(run: Run, facts: Facts) -> bool:
 
 def _run_view(run: Run, facts: Facts, config: RepoConfig) -> RunView:
     jobs = facts.jobs.get(run.id, ())
-    leaves = failed_leaves(jobs, config.jobs)
-    gates = failed_gates(jobs, config.jobs) if run.status == "completed" and not leaves else []
+    leaves, followers = failed_leaves(jobs, config.jobs), failed_gates(jobs, config.jobs)
+    gates = followers if run.status == "completed" and not leaves else []
+    red = {job.id for job in (*leaves, *followers)}
     return RunView(
         name=run.name,
         url=run.html_url,
@@ -175,7 +189,10 @@ def _run_view(run: Run, facts: Facts, config: RepoConfig) -> RunView:
         completed=run.status == "completed",
         conclusion=run.conclusion,
         failed=len(leaves),
+        followers=len(followers),
         passed=sum(job.conclusion == "success" for job in jobs),
+        skipped=sum(job.conclusion == "skipped" for job in jobs),
+        cancelled=sum(job.conclusion == "cancelled" and job.id not in red for job in jobs),
         unfinished=sum(job.status != "completed" for job in jobs),
         gates=tuple(job.name for job in gates),
         merge_queue=run.id == facts.queue_run,
@@ -190,34 +207,24 @@ def _causes(findings: Sequence[JobFinding], facts: Facts, config: RepoConfig) ->
         same = f"{found.category}-{found.fingerprint}" if found.fingerprint else f"job-{finding.job_id}"
         groups.setdefault(same, []).append(finding)
     causes = [_cause(group, facts, config) for group in groups.values()]
-    order = {"failed": 0, "running": 1, "passed": 2}
-    return tuple(sorted(causes, key=lambda cause: (order[cause.now], -len(cause.jobs))))
+    return tuple(sorted(causes, key=lambda cause: (WORST_FIRST.index(cause.now), -len(cause.jobs))))
 
 
 def _cause(group: Sequence[JobFinding], facts: Facts, config: RepoConfig) -> Cause:
     levels = {"high": 0, "medium": 1, "low": 2}
     best = min(group, key=lambda finding: levels[finding.diagnosis.confidence])
-    location = best.diagnosis.location
-    changed = None
-    if location is not None and facts.changed_files is not None:
-        changed = location.rsplit(":", 1)[0] in facts.changed_files
+    placed = place_cause(best, facts.changed_files, facts.codeowners, config)
+    path, _ = split_location(placed.location)
     return Cause(
-        diagnosis=place_cause(best, facts.changed_files, facts.codeowners, config),
+        diagnosis=placed,
         jobs=tuple(_job_view(finding, facts, config) for finding in sorted(group, key=lambda one: one.job_name)),
         notes=tuple(dict.fromkeys(note for finding in group for note in finding.notes)),
-        changed=changed,
+        changed=path in facts.changed_files if path and facts.changed_files is not None else None,
         rerun=rerun_hint(best, facts.jobs.get(best.run_id, ()), config),
     )
 
 
 def _job_view(finding: JobFinding, facts: Facts, config: RepoConfig) -> JobView:
-    jobs = facts.jobs.get(finding.run_id, ())
-    job = next((item for item in jobs if shown_name(item, config.jobs) == finding.job_name), None)
-    now: Now = "failed"
-    if job is not None and job.status != "completed":
-        now = "running"
-    elif job is not None and job.conclusion == "success":
-        now = "passed"
-    attempt = job.attempt if job is not None else finding.attempt
-    url = job.html_url if job is not None and now != "failed" else finding.job_url
-    return JobView(finding.job_name, url, finding.attempt, now, attempt)
+    run = next(run for run in facts.runs if run.id == finding.run_id)
+    jobs, past = facts.jobs.get(run.id, ()), facts.past.get(run.id, ())
+    return standing(finding, run, jobs, past, config.jobs)

@@ -69,7 +69,9 @@ def _resolve(pool: Sequence[Candidate], word: str) -> Sequence[Candidate] | Unre
         return hits
     if hits:
         return Unresolved(word, ambiguous=True, choices=_names(hits))
-    return Unresolved(word, ambiguous=False, choices=_nearest(pool, word))
+    return Unresolved(
+        word, ambiguous=False, choices=tuple(dict.fromkeys(bucket for _, bucket in _nearest(pool, word)))[:10]
+    )
 
 
 def _where(pool: Sequence[Candidate], meets: Callable[[Candidate], bool]) -> list[Candidate]:
@@ -118,14 +120,24 @@ def _names(items: Iterable[Candidate]) -> tuple[str, ...]:
     return tuple(sorted({item.name.bucket for item in items}))
 
 
-def _nearest(pool: Sequence[Candidate], word: str) -> tuple[str, ...]:
-    """Compare with what a person would type and with whole names; the shorter of equals comes first."""
+def nearest(pool: Sequence[Candidate], word: str) -> tuple[str, ...]:
+    """Return the nearest words that a person could type and that mean exactly one thing, best first."""
+    typed = [short for short, _ in _nearest(pool, word)]
+    return tuple(dict.fromkeys(short for short in typed if isinstance(select(pool, [short]), Selected)))
+
+
+def _nearest(pool: Sequence[Candidate], word: str) -> list[tuple[str, str]]:
+    """Compare with what a person would type and with whole names; the shorter of equals comes first.
+
+    Returns:
+        What is near with the bucket that it stands for.
+    """
     typed: dict[str, list[str]] = {}
     for item in sorted(pool, key=lambda item: len(item.name.bucket)):
         for name in (_short(item), item.name.bucket):
             typed.setdefault(name, []).append(item.name.bucket)
     near = difflib.get_close_matches(word, list(typed), n=10, cutoff=0.5)
-    return tuple(dict.fromkeys(bucket for name in near for bucket in typed[name]))[:10]
+    return [(name, bucket) for name in near for bucket in typed[name]]
 
 
 def _short(item: Candidate) -> str:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, get_args
 
 import structlog
 
+from . import wishes
 from .commands.asking import Ask, Final, Outcome
 from .commands.grammar import Command, Parsed, Plain, Rerun, Unclear, parse_line
+from .commands.mending import mended
 from .commands.registry import VERBS
-from .context import Context, RefusedError, Task, UserError
+from .context import Context, Pull, RefusedError, Task, UserError
 from .permissions import Verdict, may, spend_author_budget
 from .render.safe_text import code, prose
+from .wishes import Wish
 
 log = structlog.get_logger()
 
@@ -25,11 +29,15 @@ WORST_FIRST: tuple[Final, ...] = ("-1", "confused", "rocket", "+1")
 async def on_comment(task: Task, data: dict[str, Any], ctx: Context) -> list[Task]:
     """Show 👀 before any work if the person may do what they ask for, then queue the work behind the pull request."""
     people = _people(data)
+    unheard = [login for login in data["bots"] if login.casefold() not in {bot.casefold() for bot in ctx.config.bots}]
+    if unheard:
+        log.info("command.from_bot", bots=unheard)
+        return []
     pull = await ctx.github.pull(int(data["pull"])) if data["on_pull"] else None
     for line in data["lines"]:
         parsed = parse_line(line)
         if not isinstance(parsed, Unclear) and (await may(parsed.right, people, pull, ctx)).allowed:
-            await _react(int(data["comment_id"]), "eyes", ctx)
+            await _react(data, "eyes", ctx)
             break
     return [Task("command", task.repo, key=task.key, data=data, pull=int(data["pull"]))]
 
@@ -46,7 +54,8 @@ async def answer(task: Task, ctx: Context) -> list[Task]:
     outcomes: list[tuple[str, Outcome]] = []
     for line in dict.fromkeys(data["lines"]):
         key = f"{comment_id}-{hashlib.sha256(line.encode()).hexdigest()[:12]}"
-        ask = Ask(key, _people(data), pull, datetime.fromisoformat(data["at"]), task)
+        at = datetime.fromisoformat(data["at"])
+        ask = Ask(key, _people(data), pull, at, task, line=line, comment_id=comment_id)
         outcome = await _once(line, ask, said_before=line in data["old_lines"], ctx=ctx)
         if outcome is not None:
             outcomes.append((line, outcome))
@@ -64,7 +73,7 @@ async def _once(line: str, ask: Ask, *, said_before: bool, ctx: Context) -> Outc
     if said_before:
         return None
     parsed = parse_line(line)
-    outcome = await _execute(parsed, ask, ctx)
+    outcome = await execute(parsed, ask, ctx)
     await ctx.store.remember(f"said-{ask.key}", _record(outcome))
     log.info(
         "command.done",
@@ -76,6 +85,24 @@ async def _once(line: str, ask: Ask, *, said_before: bool, ctx: Context) -> Outc
     return outcome
 
 
+async def execute_again(wish: Wish, pull: Pull, task: Task, ctx: Context) -> Outcome:
+    """Carry out a line that had to wait; everything is checked anew, for the same people."""
+    data = wish.data
+    at, task = datetime.fromisoformat(data["at"]), replace(task, data=data)
+    comment_id = int(data["comment_id"])
+    ask = Ask(f"{wish.key}-again", _people(data), pull, at, task, line=wish.line, comment_id=comment_id)
+    outcome = await execute(parse_line(wish.line), ask, ctx)
+    if outcome.waits:  # it was stored under the key of this second try
+        await wishes.remember(pull.number, wish, ctx)
+    return outcome
+
+
+async def replace_answer(key: str, data: dict[str, Any], outcome: Outcome, task: Task, ctx: Context) -> list[Task]:
+    """Let the reply to a comment say what became of one of its lines in the end."""
+    await ctx.store.remember(f"said-{key}", _record(outcome))
+    return await answer(replace(task, data=data), ctx)
+
+
 def _record(outcome: Outcome) -> dict[str, Any]:
     """Keep the follow-ups too: they are asked for again if we crash before the engine has them."""
     tasks = [
@@ -85,15 +112,18 @@ def _record(outcome: Outcome) -> dict[str, Any]:
     return {"text": outcome.text, "reaction": outcome.reaction, "tasks": tasks}
 
 
-async def _execute(parsed: Parsed, ask: Ask, ctx: Context) -> Outcome:
+async def execute(parsed: Parsed, ask: Ask, ctx: Context) -> Outcome:
+    """Check the right and carry out one command; what goes wrong is an answer too."""
     if isinstance(parsed, Unclear):
-        return _unclear(parsed)
+        return await _unclear(parsed, ask, ctx)
     verb = VERBS[_name(parsed)]
     if verb.needs_pull and ask.pull is None:
         return Outcome(f"{code(verb.usage[0])} works on pull requests only.", "confused")
     verdict = await may(parsed.right, ask.people, ask.pull, ctx)
     if not verdict.allowed:
         return await _denied(parsed, verdict, ask, ctx)
+    if verb.mutates and ask.pull is not None and ask.pull.state != "open":
+        return Outcome("This pull request is closed, so I change nothing here. Reopen it first.", "confused")
     try:
         return await _run(parsed, verdict, ask, ctx)
     except UserError as error:
@@ -123,8 +153,10 @@ async def _run(parsed: Command, verdict: Verdict, ask: Ask, ctx: Context) -> Out
     return outcome
 
 
-def _unclear(parsed: Unclear) -> Outcome:
-    hints = ", ".join(code(line, limit=300) for line in parsed.nearest)
+async def _unclear(parsed: Unclear, ask: Ask, ctx: Context) -> Outcome:
+    """Suggest commands whose every word is known here; nothing is executed."""
+    nearest = [await mended(line, ask.pull, ctx) for line in parsed.nearest]
+    hints = ", ".join(code(line, limit=300) for line in nearest)
     return Outcome(prose(parsed.why) + (f" Did you mean {hints}?" if hints else ""), "confused")
 
 
@@ -136,13 +168,19 @@ async def _denied(parsed: Command, verdict: Verdict, ask: Ask, ctx: Context) -> 
     if first["ask"] != ask.key:
         return Outcome("", "-1")
     who = _who(ctx.config.commands.get(parsed.right, ()))
-    return Outcome(f"Not allowed for {code(verdict.login)}: {code('/mlm ' + _name(parsed))} is for {who}.", "-1")
+    return Outcome(
+        f"Not allowed for {code(verdict.login)}: {code('/mlm ' + _name(parsed))} is for {who}. "
+        "One of them can give it for you.",
+        "-1",
+    )
 
 
 def _who(grants: Sequence[str]) -> str:
     words = {"trustees": "trusted users", "author": "the author of the pull request", "anyone": "everybody"}
-    named = [words.get(grant) or f"people with the {grant.removeprefix('role:')} role" for grant in grants]
-    return " or ".join(name for name in named if not name.startswith("people with the user:")) or "nobody"
+    roles = [f"people with the {grant.removeprefix('role:')} role" for grant in grants if grant.startswith("role:")]
+    teams = [f"members of {code(grant.removeprefix('team:'))}" for grant in grants if grant.startswith("team:")]
+    named = [words[grant] for grant in grants if grant in words]
+    return " or ".join([*roles, *teams, *named]) or "nobody"
 
 
 async def _reply(data: dict[str, Any], outcomes: Sequence[tuple[str, Outcome]], number: int, ctx: Context) -> None:
@@ -155,8 +193,8 @@ async def _reply(data: dict[str, Any], outcomes: Sequence[tuple[str, Outcome]], 
             log.warning("command.unanswered", comment_id=comment_id, status=error.status, why=error.message)
     final = next(mark for mark in WORST_FIRST if any(outcome.reaction == mark for _, outcome in outcomes))
     for stale in ("eyes", *(mark for mark in get_args(Final) if mark != final)):
-        await _unreact(comment_id, stale, ctx)
-    await _react(comment_id, final, ctx)
+        await _unreact(data, stale, ctx)
+    await _react(data, final, ctx)
 
 
 def reply_text(outcomes: Sequence[tuple[str, Outcome]], *, dropped: int) -> str:
@@ -170,19 +208,19 @@ def reply_text(outcomes: Sequence[tuple[str, Outcome]], *, dropped: int) -> str:
     return "\n\n".join(parts) + "\n" if parts else ""
 
 
-async def _react(comment_id: int, mark: Any, ctx: Context) -> None:
+async def _react(data: dict[str, Any], mark: Any, ctx: Context) -> None:
     """A reaction is a courtesy: a comment that was deleted or locked meanwhile stops nothing."""
     try:
-        await ctx.github.react(comment_id, mark)
+        await ctx.github.react(int(data["comment_id"]), mark, place=data["place"])
     except RefusedError as error:
-        log.info("reaction.refused", comment_id=comment_id, mark=mark, status=error.status)
+        log.info("reaction.refused", comment_id=data["comment_id"], mark=mark, status=error.status)
 
 
-async def _unreact(comment_id: int, mark: Any, ctx: Context) -> None:
+async def _unreact(data: dict[str, Any], mark: Any, ctx: Context) -> None:
     try:
-        await ctx.github.unreact(comment_id, mark)
+        await ctx.github.unreact(int(data["comment_id"]), mark, place=data["place"])
     except RefusedError as error:
-        log.info("reaction.kept", comment_id=comment_id, mark=mark, status=error.status)
+        log.info("reaction.kept", comment_id=data["comment_id"], mark=mark, status=error.status)
 
 
 async def apologize_for(task: Task, ctx: Context) -> None:

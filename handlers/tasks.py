@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from . import failures, labels, reporting, reruns, rescan, slash
+from . import buttons, failures, granting, labels, reporting, reruns, rescan, retry, slash, wishes
 from .context import Context, Task
 from .runs import pulls_of_run
 
@@ -54,7 +54,10 @@ async def _admit(task: Task, ctx: Context) -> None:
 
 
 async def _delivery(task: Task, ctx: Context) -> list[Task]:
-    """Route a delivery to what it means for us."""
+    """Route a delivery to what it means for us; nothing, where another installation of ours is the one that acts."""
+    if ctx.config.app not in {None, ctx.app_slug}:
+        log.info("delivery.left_to_another", app=ctx.config.app)
+        return []
     route = DELIVERIES[str(task.data["event"]), str(task.data["action"])]
     return await route(task, dict(task.data["data"]), ctx)
 
@@ -65,7 +68,7 @@ async def _on_head_moved(task: Task, data: dict[str, Any], _ctx: Context) -> lis
 
 async def _on_closed(_task: Task, data: dict[str, Any], ctx: Context) -> list[Task]:
     """A closed pull request wants no run any more."""
-    await ctx.store.forget(f"wish-{data['pull']}")
+    await wishes.forget_all(int(data["pull"]), ctx)
     return []
 
 
@@ -79,6 +82,13 @@ DELIVERIES: Mapping[tuple[str, str], OnDelivery] = {
     ("pull_request", "closed"): _on_closed,
     ("issue_comment", "created"): slash.on_comment,
     ("issue_comment", "edited"): slash.on_comment,
+    ("pull_request_review", "submitted"): slash.on_comment,
+    ("pull_request_review", "edited"): slash.on_comment,
+    ("pull_request_review_comment", "created"): slash.on_comment,
+    ("pull_request_review_comment", "edited"): slash.on_comment,
+    ("check_run", "requested_action"): buttons.on_button,
+    ("check_run", "rerequested"): buttons.on_button,
+    ("check_suite", "rerequested"): buttons.on_button,
 }
 
 #: "delivery" comes first for each webhook; the others follow from it.
@@ -88,6 +98,9 @@ TASKS: Mapping[str, Work] = {
     "report": reporting.report,
     "labels": labels.obey,
     "wish": labels.grant,
+    "rerun-wish": granting.grant,
+    "retry": retry.retry,
+    "button": buttons.press,
     "command": slash.answer,
     "vet": reruns.vet,
     "rescan": rescan.rescan,

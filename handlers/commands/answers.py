@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib.metadata import version as package_version
 
+from handlers import wishes
+from handlers.audit import Deed, of_run, record
 from handlers.context import Context, Pull, RefusedError, Run, Task
 from handlers.permissions import may
 from handlers.plans import plan_for, read_plan
@@ -98,7 +100,11 @@ async def cancel(command: Plain, ask: Ask, ctx: Context) -> Outcome:
         await ctx.github.cancel(found.id)
     except RefusedError as error:
         return Outcome(replies.github_said(error.status, error.message), "confused")
-    return Outcome(f"Cancelled {replies.run_link(found)}.", "rocket")
+    waited = await wishes.forget_all(_pull(ask).number, ctx)
+    deed = Deed("cancel", ask.by, "asked for by command", comment_id=ask.comment_id, **of_run(found))
+    await record(_pull(ask).number, deed, ctx)
+    dropped = " What waited for its end is dropped too." if waited else ""
+    return Outcome(f"Cancelled {replies.run_link(found)}.{dropped}", "rocket")
 
 
 async def allowed_verbs(rights: dict[str, str], ask: Ask, ctx: Context) -> list[str]:

@@ -21,6 +21,8 @@ class Ask:
     pull: Pull | None  # None: a plain issue
     at: datetime
     task: Task
+    line: str = ""  # what was typed, without its `/mlm`
+    comment_id: int | None = None  # None: a button was pressed
 
     @property
     def by(self) -> str:
@@ -35,6 +37,7 @@ class Outcome:
     text: str
     reaction: Final = "+1"
     tasks: tuple[Task, ...] = field(default=())
+    waits: bool = False  # it is done once a run in progress has ended
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,15 +23,32 @@ ALIASES: Mapping[str, str] = {
     "explain": "analyze",
     "?": "help",
 }
-#: Known words whose command the bot does not have yet.
-PLANNED = frozenset({"run", "queue", "logs", "label", "unlabel", "mute", "unmute", "flaky", "feedback", "why"})
-PLAIN = ("cancel", "analyze", "status", "labels", "ping", "version")
+PLAIN = (
+    "run",
+    "cancel",
+    "analyze",
+    "status",
+    "queue",
+    "logs",
+    "labels",
+    "label",
+    "unlabel",
+    "mute",
+    "unmute",
+    "flaky",
+    "feedback",
+    "why",
+    "ping",
+    "version",
+)
 VERBS = ("rerun", *PLAIN, "help")
 TARGETS = ("failed", "all", "unit", "functional", "lint", "build", "job")
 POLITE = frozenset({"please", "pls", "plz", "thanks", "thank", "you", "thx"})
-RERUN_OPTIONS = ("--dry-run", "--force", "--gb200", "--h100")
-#: Options of the grammar that no command obeys yet.
-PLANNED_OPTIONS = frozenset({"--now", "--debug", "--sha", "--fresh"})
+RERUN_OPTIONS = ("--dry-run", "--force", "--gb200", "--h100", "--now", "--sha")
+#: `analyze` reads everything afresh anyway; the option is accepted because people know it from elsewhere.
+PLAIN_OPTIONS: Mapping[str, tuple[str, ...]] = {"analyze": ("--fresh",)}
+#: Seven digits are what GitHub shows; fewer could mean many commits.
+SHORT_SHA = re.compile(r"[0-9a-f]{7,64}")
 
 
 @dataclass(frozen=True)
@@ -42,6 +60,8 @@ class Rerun:
     dry_run: bool = False
     force: bool = False
     gb200: bool | None = None
+    now: bool = False
+    sha: str | None = None
 
     @property
     def right(self) -> str:
@@ -63,7 +83,7 @@ class Help:
 
 @dataclass(frozen=True)
 class Plain:
-    """A verb without arguments. `words` is what stood behind it."""
+    """Any other verb. `words` is what stood behind it, for the verb itself to make sense of."""
 
     verb: str
     words: tuple[str, ...] = ()
@@ -102,8 +122,6 @@ def parse_line(line: str) -> Parsed:
     verb = ALIASES.get(words[0].casefold(), words[0].casefold())
     if parse := PARSERS.get(verb):
         return parse(verb, words[1:])
-    if verb in PLANNED:
-        return Unclear(f"{verb} is planned, but not available yet.", nearest=("/mlm help",))
     return _unknown(words)
 
 
@@ -133,13 +151,27 @@ def _parse_help(_verb: str, words: list[str]) -> Parsed:
 
 def _parse_plain(verb: str, words: list[str]) -> Parsed:
     options = {word for word in words if word.startswith("--")}
-    if extra := sorted(options - {"--dry-run"}):
+    if extra := sorted(options - {"--dry-run", *PLAIN_OPTIONS.get(verb, ())}):
         return _bad_option(verb, extra[0])
     rest = tuple(word for word in words if not word.startswith("--"))
     return Plain(verb, rest, dry_run="--dry-run" in options)
 
 
+def _take_sha(words: list[str]) -> tuple[list[str], str | None]:
+    """Split off `--sha SHA` or `--sha=SHA`; "" stands for one that is missing."""
+    for place, word in enumerate(words):
+        name, _, value = word.partition("=")
+        if name.casefold() == "--sha":
+            value = value or (words[place + 1] if place + 1 < len(words) else "")
+            rest = words[place + (1 if "=" in word else 2) :]
+            return [*words[:place], *rest], value.casefold()
+    return words, None
+
+
 def _parse_rerun(verb: str, words: list[str]) -> Parsed:
+    words, sha = _take_sha(words)
+    if sha is not None and not SHORT_SHA.fullmatch(sha):
+        return Unclear("--sha needs a commit hash, seven digits at least.", nearest=("/mlm rerun failed --sha <hash>",))
     options = {word.casefold() for word in words if word.startswith("--")}
     if extra := sorted(options - set(RERUN_OPTIONS)):
         return _bad_option(verb, extra[0])
@@ -156,7 +188,15 @@ def _parse_rerun(verb: str, words: list[str]) -> Parsed:
     gb200 = True if "--gb200" in options else False if "--h100" in options else None
     if target in {"unit", "functional"} and selectors == ("all",):
         selectors = ()
-    return Rerun(target, selectors, dry_run="--dry-run" in options, force="--force" in options, gb200=gb200)
+    return Rerun(
+        target,
+        selectors,
+        dry_run="--dry-run" in options,
+        force="--force" in options,
+        gb200=gb200,
+        now="--now" in options,
+        sha=sha,
+    )
 
 
 def _alternatives(word: str) -> list[str]:
@@ -173,9 +213,8 @@ def _wrong_number(target: Target, selectors: tuple[str, ...]) -> Unclear | None:
 
 
 def _bad_option(verb: str, option: str) -> Unclear:
-    if option in PLANNED_OPTIONS:
-        return Unclear(f"The option {option} is planned, but not available yet.")
-    near = difflib.get_close_matches(option, RERUN_OPTIONS if verb == "rerun" else RERUN_OPTIONS[:1], n=1)
+    known = RERUN_OPTIONS if verb == "rerun" else (RERUN_OPTIONS[0], *PLAIN_OPTIONS.get(verb, ()))
+    near = difflib.get_close_matches(option, known, n=1)
     return Unclear(f"{verb} has no option {option[:40]}.", nearest=tuple(f"/mlm {verb} {name}" for name in near))
 
 

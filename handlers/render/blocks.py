@@ -9,6 +9,7 @@ from analyzers.model import Category, Command, Diagnosis, Role
 
 from .clean_text import clean_line
 from .safe_text import code, count, fence, link, prose, ranks
+from .starts import say_ranks, say_starts, say_tests
 from .surroundings import markdown_lines
 from .view import Cause, JobView
 from .words import doubt, rerun_advice, title
@@ -65,12 +66,12 @@ def cause_block(cause: Cause, detail: Detail) -> str:
 
 def _lead(found: Diagnosis) -> str:
     """The summary in bold, and how sure it is. The error's own words are left to the line below."""
-    summary = _without_message(found)
+    summary = without_message(found)
     lead = f"**{prose(summary[:1].upper() + summary[1:])}**" if summary else ""
     return f"{lead} {doubt(found)}".strip()
 
 
-def _without_message(found: Diagnosis) -> str:
+def without_message(found: Diagnosis) -> str:
     """Cut the quoted error out of the summary; "" if little more than the headline is left."""
     summary = clean_line(found.summary)
     quoted = clean_line(found.error.message)[:30] if found.error else ""
@@ -98,16 +99,8 @@ def _where(cause: Cause) -> list[str]:
 
 
 def _ranks(cause: Cause) -> list[str]:
-    found = cause.diagnosis
-    hung = found.category is Category.COLLECTIVE_TIMEOUT
-    parts = []
-    if found.culprit_ranks:
-        parts.append(f"{ranks(found.culprit_ranks)} {'held the others up' if hung else 'failed first'}")
-    if found.victim_ranks:
-        parts.append(f"{ranks(found.victim_ranks)} {'waited' if hung else 'only followed'}")
-    if found.silent_ranks:
-        parts.append(f"{ranks(found.silent_ranks)} left no log")
-    return [f"- **Ranks:** {'; '.join(parts)}"] if parts and cause.rank_total > 1 else []
+    told = say_ranks(cause.diagnosis)
+    return [f"- **Ranks:** {told}"] if told and cause.rank_total > 1 else []
 
 
 def _jobs(jobs: Sequence[JobView], detail: Detail) -> list[str]:
@@ -150,11 +143,13 @@ def _not_read(found: Diagnosis) -> list[str]:
 
 
 def _attempts(found: Diagnosis) -> list[str]:
-    earlier = [attempt for attempt in found.attempts[:-1] if attempt.category]
-    if not earlier:
-        return []
-    told = ", ".join(f"start {attempt.attempt}: {code(str(attempt.category))}" for attempt in earlier[:5])
-    return [f"- **Earlier starts inside the job:** {told}"]
+    lines = []
+    if tests := say_tests(found.attempts):
+        lines.append(f"- **Tests of this job:** {prose(tests)}")
+    earlier = [f"{prose(which)}: {code(how)}" for which, how in say_starts(found.attempts) if how != "passed"]
+    if earlier:
+        lines.append(f"- **Earlier starts inside the job:** {'; '.join(earlier[:5])}")
+    return lines
 
 
 def _commands(commands: Sequence[Command]) -> list[str]:

@@ -19,6 +19,9 @@ from .clean_text import clean
 #: The value part of a setting: quoted, or up to the next blank.
 _VALUE = r"""(?:"[^"\n]{1,4096}"|'[^'\n]{1,4096}'|[^\s"',;&]{4,4096})"""
 
+#: Where a launcher broke a line: its prefix stands within the secret.
+_WRAP = r"(?:\n[ \t]*\[?(?:default|rank)\d+\]?[:|]?[ ]?)"
+
 #: kind -> pattern. With a group named `keep`, that part stays and the rest goes.
 KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
@@ -34,8 +37,10 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
         re.compile(r"(?i)(?P<keep>\b(?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?)[^\s'\"]+(?:[ \t]+[^\s'\",]+)?"),
     ),
     ("authorization", re.compile(r"(?P<keep>\b[Bb]earer )[A-Za-z0-9._~+/=-]{12,}")),
-    ("url-password", re.compile(r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://)[^\s/@'\"<>]{1,1024}@")),
+    ("url-password", re.compile(r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://)[^\s/'\"<>]{1,1024}@")),
     ("netrc", re.compile(r"(?P<keep>\bmachine\s+\S+\s+login\s+\S+\s+password\s+)\S+")),
+    ("github-token", re.compile(rf"\bgh[opsur]_(?=[A-Za-z0-9]{{0,35}}{_WRAP})(?:{_WRAP}?[A-Za-z0-9]){{36}}")),
+    ("huggingface-token", re.compile(rf"\bhf_(?=[A-Za-z0-9]{{0,33}}{_WRAP})(?:{_WRAP}?[A-Za-z0-9]){{34}}")),
     (
         "github-token",
         re.compile(r"\bgh[opsur]_[A-Za-z0-9_.\-]{16,}|gh[opsur]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{16,}"),
@@ -75,15 +80,60 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"['\"]?\s*[=:]\s*)(?!\[redacted)(?!None\b|True\b|False\b|null\b)" + _VALUE
         ),
     ),
+    (
+        "setting",  # as cloud SDKs and headers spell it
+        re.compile(
+            r"(?i)(?P<keep>\b(?:\w*secret_?access_?key|\w*account_?key|x-[\w-]*(?:api-?key|token)|(?:set-)?cookie)"
+            r"['\"]?\s*[=:]\s*)(?!\[redacted)" + _VALUE
+        ),
+    ),
+    (
+        "setting",  # a short word may be anything (`pad_token`), a long one with letters and digits is a key
+        re.compile(
+            r"(?P<keep>\b(?:[a-z0-9]+_)?(?:token|secret)['\"]?\s*[=:]\s*['\"]?)(?=[\w-]*[a-zA-Z])(?=[\w-]*\d)"
+            r"(?![0-9a-f]+\b)[\w-]{16,4096}"
+        ),
+    ),
+    (
+        "argument",
+        re.compile(r"(?P<keep>(?<![\w-])--(?:password|passwd|token|secret|api[-_]key)[ =])(?!\[redacted)" + _VALUE),
+    ),
+    ("argument", re.compile(r"(?P<keep>\bcurl\b[^\n]{0,200}?\s(?:-u|--user)[ =]?)" + _VALUE)),
+    ("argument", re.compile(r"(?P<keep>\b(?:docker login|podman login|sshpass)\b[^\n]{0,200}?\s-p ?)" + _VALUE)),
+    ("nvidia-token", re.compile(r"(?P<keep>\$oauthtoken:)[A-Za-z0-9+/=_-]{8,}")),
     ("registry-auth", re.compile(r"(?P<keep>\"auth\"\s*:\s*)\"[A-Za-z0-9+/=]{8,}\"|(?P<keep2>_authToken=)\S+")),
 )
 
 
+#: A line of a key in PEM form; digests are plain hexadecimal.
+KEY_LINE = re.compile(r"(?<!\S)(?=\S*\d)(?=\S*[a-z])(?=\S*[A-Z])(?P<body>[A-Za-z0-9+/]{60,76}={0,2})[ \t]*$")
+KEY_REST = re.compile(r"[A-Za-z0-9+/]{2,76}={0,2}[ \t]*$")
+
+
 def redact(text: str) -> str:
     """Replace what looks like a secret. Call it on cleaned text: a colour inside a token would hide it."""
+    text = _without_key_bodies(text)
     for kind, pattern in KINDS:
         text = pattern.sub(lambda match, kind=kind: _kept(match) + f"[redacted:{kind}]", text)  # type: ignore[misc]
     return text
+
+
+def _without_key_bodies(text: str) -> str:
+    """Take out lines of a key whose first line, which says what it is, lies outside of the excerpt."""
+    rows = text.split("\n")
+    bodies = [KEY_LINE.search(row) for row in rows]
+    kept: list[str] = []
+    column: int | None = None  # where the key's lines begin, behind a prefix such as the rank's
+    for row, body, next_body in zip(rows, bodies, [*bodies[1:], None], strict=True):
+        if body and column is None and next_body:
+            column = body.start("body")
+            kept.append(f"{row[:column]}[redacted:private-key]")
+        elif column is None or not (body or KEY_REST.fullmatch(row, column)):
+            column = None
+            kept.append(row)
+        elif not body:
+            column = None  # the key's last, shorter line
+    return "\n".join(kept)
 
 
 def _kept(match: re.Match[str]) -> str:

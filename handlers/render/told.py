@@ -25,13 +25,12 @@ def budget(spent: Spent) -> str:
 
 
 def again(found: Dependents) -> str:
-    """` and 12 jobs that depend on it (12 on GPUs)`, "" if nothing does."""
-    if not found.jobs and not found.more:
-        return f" and {count(found.gates, 'gate')}" if found.gates else ""
-    words = f" and {count(found.jobs, 'job')} that depend on it"
-    words += f" ({found.gpu_jobs} on GPUs)" if found.gpu_jobs else ""
-    words += f", {count(found.gates, 'gate')}" if found.gates else ""
-    return words + (", and the jobs that were skipped if all goes well" if found.more else "")
+    """`, with 12 dependent jobs (12 on GPUs) and 4 gates`, "" if nothing depends on it."""
+    gpus = f" ({found.gpu_jobs} on GPUs)" if found.gpu_jobs else ""
+    parts = [f"{count(found.jobs, 'dependent job')}{gpus}"] if found.jobs else []
+    parts += [count(found.gates, "gate")] if found.gates else []
+    with_them = f", with {' and '.join(parts)}" if parts else ""
+    return with_them + ("; the jobs that were skipped follow if it passes" if found.more else "")
 
 
 def waits(run: Run, what: str) -> str:

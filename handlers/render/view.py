@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from analyzers.model import Diagnosis
 
 #: Where a job that once failed stands in the newest attempt of its run.
-Now = Literal["failed", "passed", "running"]
+#: "unreached": the attempt ended without it, so nothing new is known.
+Now = Literal["failed", "running", "unreached", "passed"]
+
+
+WORST_FIRST: tuple[Now, ...] = get_args(Now)
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,7 @@ class Cause:
     @property
     def now(self) -> Now:
         """A cause stands as its worst job does."""
-        states = {job.now for job in self.jobs}
-        return "failed" if "failed" in states else "running" if "running" in states else "passed"
+        return min((job.now for job in self.jobs), key=WORST_FIRST.index, default="passed")
 
     @property
     def rank_total(self) -> int:
@@ -50,7 +53,11 @@ class Cause:
 
 @dataclass(frozen=True)
 class RunView:
-    """One workflow run in its newest attempt. `gates` are red jobs that only follow from others."""
+    """One workflow run in its newest attempt, with its jobs counted as GitHub counts them.
+
+    `failed` counts jobs that failed by themselves, `followers` red ones that only say so. `gates` are named where no
+    job failed by itself.
+    """
 
     name: str
     url: str
@@ -58,10 +65,14 @@ class RunView:
     completed: bool
     conclusion: str | None
     failed: int = 0
+    followers: int = 0
     passed: int = 0
+    skipped: int = 0
+    cancelled: int = 0
     unfinished: int = 0
     gates: tuple[str, ...] = ()
     merge_queue: bool = False
+    id: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,3 +87,4 @@ class Report:
     outdated_sha: str | None = None
     trouble: tuple[str, ...] = ()  # where the bot itself could not do its work
     report_url: str | None = None
+    no_run: str = ""  # why there is no run of this commit, as Markdown

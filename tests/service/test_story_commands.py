@@ -3,38 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from stories import DATA, MODELS, MOE, fail_again, red_run, replies
 from world import World
 
-from bot.demo.actions_state import Run
 from bot.demo.github import SimulatedGitHub
-from bot.demo.state import Pull
-
-MODELS = "tests/unit_tests/models/**/*.py - latest"
-DATA = "tests/unit_tests/data/**/*.py - latest"
-MOE = "tests/unit_tests/transformer/moe/**/*.py - latest"
-FAILURE = "ModuleNotFoundError: No module named 'flash_attn'\n##[error]Process completed with exit code 1.\n"
 
 
 @pytest.fixture
 def github(world: World) -> SimulatedGitHub:
     world.github.add_user("ada", "write")
     return world.github
-
-
-def replies(world: World, pull: Pull) -> list[str]:
-    """The answers without the report on failures."""
-    return [body for body in world.answers(pull) if not body.startswith("<!-- mlm-bot:report")]
-
-
-async def red_run(world: World, *jobs: str, author: str = "ada") -> tuple[Pull, Run]:
-    """A completed run whose `jobs` failed."""
-    pull = await world.github.open_pull(author=author)
-    run = await world.github.start_run(pull)
-    for job in jobs:
-        await world.github.finish_job(run, job, "failure", log=FAILURE)
-    await world.github.finish_run(run)
-    await world.idle(within_s=60)
-    return pull, run
 
 
 async def test_rerun_of_one_unit_bucket(world: World, github: SimulatedGitHub) -> None:
@@ -94,9 +72,7 @@ async def test_the_author_without_rights_has_three_a_day(world: World, github: S
     for _ in range(3):
         await github.comment(pull, "eve", "/mlm rerun failed")
         await world.idle()
-        await github.finish_job(run, MODELS, "failure", log=FAILURE)
-        await github.finish_run(run)
-        await world.idle(within_s=60)
+        await fail_again(world, run, MODELS)
     assert run.attempt_number == 4
     comment = await github.comment(pull, "eve", "/mlm rerun failed")
     await world.idle()
@@ -131,14 +107,14 @@ async def test_a_rerun_that_would_test_another_commit_is_cancelled(world: World,
     assert old_head[:7] in warning
 
 
-async def test_while_a_run_is_going_nothing_is_started(world: World, github: SimulatedGitHub) -> None:
-    pull = await github.open_pull(author="ada")
-    run = await github.start_run(pull)
-    await github.finish_job(run, MODELS, "failure", log=FAILURE)
+async def test_while_a_rerun_of_ours_is_going_no_other_is_started(world: World, github: SimulatedGitHub) -> None:
+    pull, _ = await red_run(world, MODELS)
     await github.comment(pull, "ada", "/mlm rerun unit models")
     await world.idle()
-    assert github.asked("POST", "/rerun") == []
-    assert "Already under way" in replies(world, pull)[0]
+    await github.comment(pull, "ada", "/mlm rerun failed")
+    await world.idle()
+    assert len(github.asked("POST", "/rerun$")) == 1
+    assert "Already under way" in replies(world, pull)[1]
 
 
 async def test_unknown_words_get_the_nearest_known_and_are_never_run(world: World, github: SimulatedGitHub) -> None:

@@ -106,7 +106,6 @@ def test_a_command_keeps_who_when_and_what() -> None:
         comment(None),
         comment("> /mlm help"),
         comment(login="mlm-bot[bot]", kind="Bot"),
-        comment(login="other[bot]", kind="Bot"),
         comment(performed_via_github_app={"id": 77, "slug": "mlm-bot"}),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 
 from config.repo import default_config
 from handlers.commands.grammar import Rerun
-from handlers.commands.rerun import Call, Declined, decide
+from handlers.commands.choosing import Call, Declined, decide
 from handlers.job_names import is_consequence, read_name
 from handlers.selection import Candidate, Selected, Unresolved, select
 
