@@ -107,6 +107,16 @@ SECRETS = [
     ("gitlab-token", "glpat-abcdefghij1234567890", "abcdefghij"),
     ("api-key", "sk-abcdefghijklmnopqrstuvwx", "abcdefghij"),
     ("registry-auth", '"auth": "dXNlcjpwYXNzd29yZA=="', "dXNlcjpw"),
+    ("url-password", "https://me:hunter@22@example.com/simple", "22@"),
+    ("setting", '"SecretAccessKey": "wJalrXUtnFEMI/K7MDENG/bPxRfi"', "wJalr"),
+    ("setting", "AccountKey=wJalrXUtnFEMIK7MDENG==;EndpointSuffix=x", "wJalr"),
+    ("setting", "X-Api-Key: wJalrXUtnFEMIK7MDENG", "wJalr"),
+    ("setting", "Set-Cookie: sid=wJalrXUtnFEMI; Path=/", "wJalr"),
+    ("setting", "hf_token=wJalrXUtnFEMI0K7MDENG", "wJalr"),
+    ("argument", "login --password hunter22", "hunter22"),
+    ("argument", "curl -s -u me:hunter22 https://x", "hunter22"),
+    ("argument", "docker login -u me -p hunter22 nvcr.io", "hunter22"),
+    ("nvidia-token", "$oauthtoken:ZmFrZWZha2VmYWtl", "ZmFr"),
 ]
 
 
@@ -128,6 +138,10 @@ def test_secrets_are_taken_out(kind: str, text: str, secret: str) -> None:
         "tokenizer: GPT2BPETokenizer",
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
         "https://download.pytorch.org/whl/cu126",
+        "pad_token=<|endoftext|> eos_token: 50256",
+        "KeyError: key: decoder.layers.0.self_attention.linear_qkv.weight",
+        "digests:\n" + "ab12" * 16 + "\n" + "cd34" * 16,
+        "curl -sSfL -o x https://host/a/b --retry 3",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:
@@ -137,6 +151,21 @@ def test_what_is_no_secret_stays(text: str) -> None:
 def test_a_secret_split_by_colours_is_found() -> None:
     token = "ghp_" + "a1B2" * 9
     assert "a1B2" not in redact_text(f"\x1b[1m{token[:7]}\x1b[0m{token[7:]}")
+
+
+def test_a_secret_broken_by_a_rank_prefix_is_found() -> None:
+    shown = redact_text(f"ghp_{A[:20]}\n[rank0]: {A[20:]}\n[rank0]: next")
+    assert shown == "[redacted:github-token]\n[rank0]: next"
+
+
+@pytest.mark.parametrize("prefix", ["", "[rank0]: ", "2026-12-01T10:00:00Z "])
+@pytest.mark.parametrize("last", ["", "c3RvcA==\n", "c3RvcA==\n-----END RSA PRIVATE KEY-----\n"])
+def test_a_key_whose_first_line_is_cut_off_is_found(prefix: str, last: str) -> None:
+    lines = "".join(prefix + line for line in f"{'MIIEpAI1' * 8}\n{'abcdEF12' * 8}\n{last}".splitlines(keepends=True))
+    shown = redact_text(f"before\n{lines}{prefix}RuntimeError after\n")
+    assert shown.startswith(f"before\n{prefix}[redacted:private-key]\n")
+    assert shown.endswith(f"{prefix}RuntimeError after\n")
+    assert not [part for part in ("MIIE", "abcd", "c3Rv") if part in shown]
 
 
 def test_a_diagnosis_is_redacted_everywhere() -> None:
