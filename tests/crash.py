@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aiohttp import ClientError, ClientSession, ClientTimeout
 from postman import Carried, Postman
 from served import Served, environment
 
@@ -24,7 +23,6 @@ MODELS = "tests/unit_tests/models/**/*.py - latest"
 BUCKET = "tests/unit_tests/models/**/*.py"
 FAILURE = "ModuleNotFoundError: No module named 'flash_attn'\n##[error]Process completed with exit code 1.\n"
 MARKER = re.compile(r"<!-- mlm-bot:(?P<key>[A-Za-z0-9._-]+):[0-9a-f]+ -->")
-QUEUED = re.compile(r'^mlm_queue_depth\{state="\w+"\} (?P<number>\S+)$', re.MULTILINE)
 KINDS = ("failure", "label", "help", "rerun", "mixed")
 
 
@@ -150,18 +148,6 @@ class Victim:
             self.said.update(line["event"] for line in self.bot.lines)
             await self.bot.end(signal.SIGTERM)
 
-    async def queued(self) -> int:
-        """How many tasks wait or run; -1 while it does not say."""
-        assert self.bot is not None
-        try:
-            async with (
-                ClientSession(timeout=ClientTimeout(total=5)) as session,
-                session.get(self.bot.url + "/metrics") as answer,
-            ):
-                return sum(int(float(found["number"])) for found in QUEUED.finditer(await answer.text()))
-        except (ClientError, TimeoutError):
-            return -1
-
 
 @dataclass(frozen=True)
 class Outcome:
@@ -234,8 +220,11 @@ class CrashRun:
     async def calm(self, *, green: bool, within_s: float = 120.0) -> None:
         """Return when all is as it must be and nothing waits any more; then see whether more comes than should."""
         ends = time.monotonic() + within_s
+        assert self.victim.bot is not None
         while time.monotonic() < ends and not judge(self.github, self.told, green=green).clean:
             await asyncio.sleep(0.3)
-        while self.empty and time.monotonic() < ends and not (self.post.at_rest and await self.victim.queued() == 0):
+        while (
+            self.empty and time.monotonic() < ends and not (self.post.at_rest and await self.victim.bot.queued() == 0)
+        ):
             await asyncio.sleep(0.3)
         await asyncio.sleep(1.0)

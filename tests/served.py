@@ -6,15 +6,19 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import signal
 import sys
 from pathlib import Path
 from typing import Any, Self
 
+import aiohttp
+
 from bot.demo.github import SimulatedGitHub
 
 COMMAND = (sys.executable, "-c", "import sys; from bot.cli.main import main; sys.exit(main(['serve']))")
 
+QUEUED = re.compile(r'^mlm_queue_depth\{state="\w+"\} (?P<number>\S+)$', re.MULTILINE)
 #: A start takes two seconds of a core, which a busy machine may take a while to give.
 START_LIMIT_S = 120.0
 
@@ -79,6 +83,23 @@ class Served:
         assert self._process is not None
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(number)
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    async def queued(self) -> int:
+        """How many tasks wait or run; -1 while it does not say."""
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session,
+                session.get(self.url + "/metrics") as answer,
+            ):
+                text = await answer.text()
+        except (aiohttp.ClientError, TimeoutError):
+            return -1
+        return sum(int(float(found["number"])) for found in QUEUED.finditer(text))
 
     async def end(self, number: int) -> int:
         """Send a signal, wait for the end; return the exit status."""
