@@ -123,6 +123,7 @@ async def _gateway(app: web.Application) -> AsyncIterator[None]:
         data_dir=settings.data_dir,
         clock=_now,
         limits=app[LIMITS],
+        observe=lambda said: app[METRICS].github.labels(said).inc(),
     )
     contexts = Contexts(gateway, app[DATABASE], app[ANALYSIS], _now, settings.label_debounce_s)
     app[GATEWAY], app[CONTEXTS] = gateway, contexts
@@ -273,4 +274,4 @@ def _health(app: web.Application) -> Health:
             raise NotReadyError
 
     checks = {"database": app[DATABASE].ping, "engine": app[ENGINE].check, "github": github}
-    return Health(checks, app[ENGINE].depths, app[METRICS])
+    return Health(checks, app[ENGINE].depths, app[METRICS], trouble=app[GATEWAY].weather.trouble)

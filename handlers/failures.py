@@ -49,8 +49,8 @@ async def on_run_completed(task: Task, data: dict[str, Any], ctx: Context) -> li
     if not pulls:
         return []
     missing = await unexplained(run, await ctx.github.jobs(run.id), ctx)
-    tasks = [diagnose_task(job.id, task) for job in missing]
     key = f"{run.id}-{data['attempt']}"
+    tasks = [await _once_more(job, task, again=f"-{key}", ctx=ctx) for job in missing]
     await ctx.store.remember(ended_key(run.id, int(data["attempt"])), {"by": task.key})
     if await ctx.store.recall(f"started-{key}"):
         tasks.append(Task("vet", task.repo, key=f"{key}-end", data={"run_id": run.id, "attempt": data["attempt"]}))
@@ -67,6 +67,16 @@ async def on_run_completed(task: Task, data: dict[str, Any], ctx: Context) -> li
     return tasks
 
 
+async def _once_more(job: Job, task: Task, *, again: str, ctx: Context) -> Task:
+    """Make the task of an unexplained job: the same one, which may be at work still, unless GitHub refused that."""
+    refused = await ctx.store.recall(_refused_key(job.id))
+    return diagnose_task(job.id, task, again=again if refused else "")
+
+
+def _refused_key(job_id: int) -> str:
+    return f"refused-{job_id}"
+
+
 async def unexplained(run: Run, jobs: Sequence[Job], ctx: Context) -> list[Job]:
     """Return the failed leaves without a finding. A new attempt repeats the jobs that it did not run again."""
     leaves = failed_leaves(jobs, ctx.config.jobs)
@@ -79,7 +89,19 @@ def _leaf_key(run_id: int, job: Job) -> str:
 
 
 async def diagnose(task: Task, ctx: Context) -> list[Task]:
-    """Explain one failed job and schedule the comment."""
+    """Explain one failed job and schedule the comment.
+
+    Raises:
+        RefusedError: GitHub does not let us look now (a suspended installation); the run's end is another chance.
+    """
+    try:
+        return await _diagnose(task, ctx)
+    except RefusedError as error:
+        await ctx.store.remember(_refused_key(int(task.data["job_id"])), {"status": error.status})
+        raise
+
+
+async def _diagnose(task: Task, ctx: Context) -> list[Task]:
     job = await ctx.github.job(int(task.data["job_id"]))
     if is_consequence(job.name, ctx.config.jobs) or job.conclusion == "success":
         return []

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
 import aiohttp
 from aiohttp import web
 
-from bot.app import ENGINE, METRICS, build_app
+from bot.app import DATABASE, ENGINE, METRICS, build_app
 from bot.demo.github import SimulatedGitHub
 from bot.demo.state import Delivery, Pull
 from bot.engine.sweep import Rounds
 from bot.github.gateway import Limits
+from bot.store.store import Database
 from config.settings import Settings
 
 #: A test does not wait for a server's sake; the pauses themselves are tested where they are made.
@@ -26,7 +28,7 @@ class World:
     A story: do something on `github`, `await world.idle()`, look at `world.answers(pull)`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (each is what some test needs to differ)
         self,
         data_dir: Path,
         *,
@@ -34,12 +36,16 @@ class World:
         label_debounce_s: float = 0.2,
         database_url: str = "",
         rounds: Rounds | None = None,
+        api_url: str = "",
+        answer_within_s: float = 60.0,
     ) -> None:
         self.github = github or SimulatedGitHub()
         self.data_dir = data_dir
         self.label_debounce_s = label_debounce_s
         self.database_url = database_url
         self.rounds = rounds
+        self.api_url = api_url
+        self.limits = replace(IMPATIENT, answer_within_s=answer_within_s)
         self.url = ""
         self._runner: web.AppRunner | None = None
 
@@ -47,7 +53,7 @@ class World:
     def settings(self) -> Settings:
         """What the bot is started with."""
         return Settings(
-            github_api_url=self.github.api_url,
+            github_api_url=self.api_url or self.github.api_url,
             github_app_id=self.github.app_id,
             github_private_key=self.github.private_key_pem,
             github_webhook_secret=self.github.webhook_secret,
@@ -67,9 +73,21 @@ class World:
         assert self._runner is not None
         return self._runner.app
 
+    @property
+    def database(self) -> Database:
+        """The bot's own memory."""
+        return self.app[DATABASE]
+
+    async def hurry(self) -> None:
+        """Start now what waits for its time."""
+        from dbos import DBOS
+
+        for row in await DBOS.list_workflows_async(status="DELAYED"):
+            await DBOS.set_workflow_delay_async(row.workflow_id, delay_seconds=0.05)
+
     async def start_bot(self) -> None:
         """Start the bot, and tell GitHub where it is."""
-        app = build_app(self.settings, limits=IMPATIENT, rounds=self.rounds)
+        app = build_app(self.settings, limits=self.limits, rounds=self.rounds)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()

@@ -14,6 +14,7 @@ from gidgethub.aiohttp import GitHubAPI
 from yarl import URL
 
 from bot.github.limits import Gate, is_limit
+from bot.github.weather import Weather
 from handlers.context import RateLimitedError, RefusedError
 
 Answer = TypeVar("Answer")
@@ -89,8 +90,9 @@ class Api(GitHubAPI):
 class Calls:
     """Carries out calls for one identity (the App, or one installation) and shares what GitHub asks of it."""
 
-    def __init__(self, gate: Gate, *, retry_pause_s: float) -> None:
+    def __init__(self, gate: Gate, weather: Weather, *, retry_pause_s: float) -> None:
         self._gate = gate
+        self._weather = weather
         self._retry_pause_s = retry_pause_s
         self._slots = asyncio.Semaphore(20)  # GitHub allows 100 at once; a busy pull request must not take them all
 
@@ -120,18 +122,22 @@ class Calls:
                 await self._recover(exc, failures, repeatable=repeatable)
             else:
                 self._gate.passed()
+                self._weather.note("ok")
                 return answer
 
     def _judge(self, exc: gidgethub.BadRequest) -> None:
         """Close the gate if the answer means "later"; raise if it means "no"."""
         status, said = int(exc.status_code), str(exc)
-        if not is_limit(status, exc.headers, said):
+        limited = is_limit(status, exc.headers, said)
+        self._weather.note("rate_limited" if limited else "refused")
+        if not limited:
             raise RefusedError(said, status=status) from exc
         log.warning("github.rate_limited", status=status, said=said)
         self._gate.close(exc.headers)
 
     async def _recover(self, exc: BaseException, failures: int, *, repeatable: bool) -> None:
         why = f"GitHub cannot be reached: {exc or type(exc).__name__}"
+        self._weather.note("unreachable")
         if not repeatable:
             never_sent = isinstance(exc, aiohttp.ClientConnectorError)
             raise (UnreachableError if never_sent else UnsureError)(why, after_s=UNWELL_WAIT_S) from exc

@@ -25,6 +25,7 @@ from bot.github.repository import RepoGitHub
 from bot.github.shelf import Room, Shelf
 from bot.github.survey import Survey
 from bot.github.tokens import Tokens
+from bot.github.weather import Said, Weather
 from handlers.check_view import Checks
 from handlers.context import Comments, Files, GitHub, Repo
 
@@ -62,7 +63,7 @@ class Connection:
 class Gateway:
     """The way to GitHub. `start` before anything else, `close` at the end; the session stays the caller's."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (what it is given by the process, each once)
         self,
         session: aiohttp.ClientSession,
         connection: Connection,
@@ -70,7 +71,9 @@ class Gateway:
         data_dir: Path,
         clock: Callable[[], datetime],
         limits: Limits | None = None,
+        observe: Callable[[Said], None] = lambda _said: None,
     ) -> None:
+        self.weather = Weather(clock, observe)
         self._session = session
         self._api_url = connection.api_url
         self._clock = clock
@@ -164,7 +167,7 @@ class Gateway:
 
     def _calls(self) -> Calls:
         gate = Gate(clock=self._clock, longest_stay_s=self._limits.longest_stay_s)
-        return Calls(gate, retry_pause_s=self._limits.retry_pause_s)
+        return Calls(gate, self.weather, retry_pause_s=self._limits.retry_pause_s)
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ class Health:
     checks: Mapping[str, Check]
     depths: Callable[[], Awaitable[Mapping[str, int]]]
     metrics: Metrics
+    trouble: Callable[[], str | None] = lambda: None
     limit_s: float = CHECK_LIMIT_S
 
     async def alive(self, _request: web.Request) -> web.Response:
@@ -32,10 +33,16 @@ class Health:
         return web.json_response({"alive": True})
 
     async def ready(self, _request: web.Request) -> web.Response:
-        """Answer 200 if all parts work, else 503 with what is wrong, part by part."""
+        """Answer 200 if all parts work, else 503 with what is wrong, part by part.
+
+        Trouble of GitHub's own is told and does not count: without us its deliveries would only be lost as well.
+        """
         answers = await asyncio.gather(*(self._problem(name, check) for name, check in self.checks.items()))
         problems = {name: problem for name, problem in zip(self.checks, answers, strict=True) if problem}
-        return web.json_response({"ready": not problems, "problems": problems}, status=503 if problems else 200)
+        said: dict[str, object] = {"ready": not problems, "problems": problems}
+        if trouble := self.trouble():
+            said["github"] = trouble
+        return web.json_response(said, status=503 if problems else 200)
 
     async def _problem(self, name: str, check: Check) -> str:
         try:

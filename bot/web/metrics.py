@@ -22,6 +22,9 @@ class Metrics:
             "mlm_task_seconds", "How long a piece of work took", ["name"], buckets=BUCKETS_S, registry=self.registry
         )
         self.queued = Gauge("mlm_queue_depth", "Pieces of work by state, up to 1000", ["state"], registry=self.registry)
+        self.github = Counter(
+            "mlm_github_answers", "Calls of GitHub by what came of them", ["outcome"], registry=self.registry
+        )
         self.sweeps = Counter(
             "mlm_sweep",
             "Missed deliveries asked for again, repositories looked at again",
