@@ -83,7 +83,7 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "setting",  # as cloud SDKs and headers spell it
         re.compile(
-            r"(?i)(?P<keep>\b(?:\w*secret_?access_?key|\w*account_?key|x-[\w-]*(?:api-?key|token)|(?:set-)?cookie)"
+            r"(?i)(?P<keep>\b(?:\w{0,40}secret_?access_?key|\w{0,40}account_?key|x-[\w-]{0,40}(?:api-?key|token)|(?:set-)?cookie)"
             r"['\"]?\s*[=:]\s*)(?!\[redacted)" + _VALUE
         ),
     ),
