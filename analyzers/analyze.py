@@ -31,6 +31,8 @@ from analyzers.verdict.runs import Outcome, Run, exits_of, gather_runs
 from analyzers.verdict.summary import UNORDERED, say_golden, say_passed, summarise
 
 JOB_LOG = "job.log"
+#: How a job ends that did not pass, where its log says so.
+RED = (Ending.FAILED, Ending.TIMED_OUT, Ending.CANCELLED, Ending.RUNNER_LOST)
 
 Task = Callable[[], LogReading]
 #: Runs independent readings and gives their results in the same order; a caller with threads may run them at once.
@@ -58,13 +60,14 @@ def analyze(bundle: Bundle, rules: RuleSet, *, run_all: RunAll = one_by_one) -> 
         sizes[JOB_LOG] = report.bytes
     dumps, unreadable = read_dumps(sorted(bundle.sources, key=lambda source: source.name))
     read = Read(len(sizes) + len(dumps), sum(sizes.values()), (*bundle.skipped, *unreadable))
+    attempts = attempts_of(runs, newest)
     if report.passed:
-        return _passed(attempts_of(runs), read)
-    job_failed = report.ending in (Ending.FAILED, Ending.TIMED_OUT, Ending.CANCELLED, Ending.RUNNER_LOST)
+        return _passed(attempts, read)
+    job_failed = report.ending in RED
     timed_out = report.ending is Ending.TIMED_OUT
     run = decisive_run(runs, newest=newest, job_failed=job_failed, timed_out=timed_out)
     blame = decide_by_dumps(run.blame if run is not None else None, dumps)
-    diagnosis = _decide(report, blame, runs, read, job_failed=job_failed)
+    diagnosis = _decide(report, blame, runs, attempts, read)
     if not diagnosis.passed and not job_failed and not is_order_known(runs, newest):
         diagnosis = replace(diagnosis, summary=f"{diagnosis.summary}; {UNORDERED}")
     return _with_numbers(diagnosis, report, bundle) if diagnosis.category is Category.GOLDEN_MISMATCH else diagnosis
@@ -108,9 +111,10 @@ def _largest_first(log: tuple[Source, Place]) -> tuple[int, str]:
     return -(log[0].size_bytes or 0), log[0].name
 
 
-def _decide(report: JobReport, blame: Blame | None, runs: Sequence[Run], read: Read, *, job_failed: bool) -> Diagnosis:
+def _decide(
+    report: JobReport, blame: Blame | None, runs: Sequence[Run], attempts: tuple[Attempt, ...], read: Read
+) -> Diagnosis:
     """Weigh what the ranks say against what the runner says."""
-    attempts = attempts_of(runs)
     job = report.findings[0] if report.findings else None
     if blame is not None and _stands(blame, report, job):
         return _from_blame(blame, attempts, read)
@@ -121,7 +125,7 @@ def _decide(report: JobReport, blame: Blame | None, runs: Sequence[Run], read: R
         return _from_finding(job, attempts, read)
     if blame is not None:
         return _from_blame(blame, attempts, read)
-    if not job_failed and any(run.outcome is Outcome.PASSED for run in runs):
+    if report.ending not in RED and any(run.outcome is Outcome.PASSED for run in runs):
         found = _passed(attempts, read)
         retried = any(attempt.category for attempt in attempts)
         return replace(found, confidence=Confidence.MEDIUM) if retried else found  # nobody says how the job ended

@@ -47,10 +47,17 @@ def mended_first(runs: Sequence[Run], newest: str | None) -> list[Run]:
     return sorted(runs, key=order)
 
 
-def attempts_of(runs: Sequence[Run]) -> tuple[Attempt, ...]:
-    """Tell every start of the workers that failed or passed, test by test, the oldest first."""
-    clear = [run for run in runs if run.outcome is not Outcome.UNCLEAR]
-    return tuple(_told(number, run) for number, run in enumerate(clear, start=1))
+def attempts_of(runs: Sequence[Run], newest: str | None) -> tuple[Attempt, ...]:
+    """Tell every start of the workers that failed or passed, test by test, the oldest first.
+
+    A failed start that nothing orders stands last, as it does in the verdict.
+    """
+    told: list[Run] = []
+    for test in _tests(runs):
+        own = [run for run in runs if run.key.test == test and run.outcome is not Outcome.UNCLEAR]
+        late = {run.key for run in _unordered(own, newest) if run.outcome is Outcome.FAILED}
+        told += sorted(own, key=lambda run: run.key in late)
+    return tuple(_told(number, run) for number, run in enumerate(told, start=1))
 
 
 def is_order_known(runs: Sequence[Run], newest: str | None) -> bool:

@@ -49,11 +49,14 @@ def summarise(blame: Blame) -> str:
 
 def say_passed(attempts: Sequence[Attempt]) -> str:
     """Return `passes after a restart; start 1 failed: port_collision, rank 0`, or that nothing failed."""
-    lasts = {attempt.test: attempt for attempt in attempts}
-    earlier = [one for one in attempts if one.category and lasts[one.test].category is None]
+    earlier = []
+    for test in dict.fromkeys(attempt.test for attempt in attempts):
+        own = [attempt for attempt in attempts if attempt.test == test]
+        if own[-1].category is None:
+            earlier += [(number, one) for number, one in enumerate(own, start=1) if one.category]
     if not earlier:
         return "nothing failed"
-    told = "; ".join(f"start {one.attempt}{_of_test(one)} failed: {_failure(one)}" for one in earlier[:5])
+    told = "; ".join(f"start {number}{_of_test(one)} failed: {_failure(one)}" for number, one in earlier[:5])
     more = f"; and {len(earlier) - 5} more" if len(earlier) > 5 else ""
     return f"passes after a restart; {told}{more}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from analyzers.model import Category, Command, Diagnosis, Role
+from analyzers.model import Command, Diagnosis, Role
 
 from .clean_text import clean_line
 from .safe_text import code, count, fence, link, prose, ranks
@@ -114,6 +114,8 @@ def _jobs(jobs: Sequence[JobView], detail: Detail) -> list[str]:
 def _now(job: JobView) -> str:
     if job.now == "passed":
         return f" (passed in attempt {job.now_attempt})"
+    if job.now == "unreached":
+        return f" (not run in attempt {job.now_attempt})"
     if job.now == "running":
         return f" (running again, attempt {job.now_attempt})"
     return ""
