@@ -14,7 +14,7 @@ from analyzers.parsers.native import Crash, NativeReader
 from analyzers.parsers.pytest_report import PytestReader, Session
 from analyzers.parsers.torchrun import LauncherReader, LauncherReport
 from analyzers.parsers.tracebacks import Trace, TracebackReader
-from analyzers.reading.layout import Kind, Place
+from analyzers.reading.layout import ERROR_FILE, JUNIT, Kind, Place
 from analyzers.reading.scan import Anchor, Anchors, Line, LogScan
 from analyzers.rules import Rule, RuleMatch, RuleSet, Where
 
@@ -64,6 +64,7 @@ _PARSER_ANCHORS = (
     Anchor("Assertion `", most=50),
     Anchor("Exiting as requested by another rank", most=10),
 )
+DOCUMENTS = (ERROR_FILE, JUNIT)
 #: A rule's hint is searched for in every byte only if it is this long: shorter ones stand in half of all lines.
 _HINT_LENGTH = 10
 
@@ -210,7 +211,9 @@ class RankLogReader:
         self.anchors = Anchors([*_PARSER_ANCHORS, *(Anchor(hint) for hint in sorted(hints))])
 
     def read(self, source: Source, place: Place) -> LogReading:
-        """Read one log once."""
+        """Read one log, or one document beside the logs, once."""
+        if place.stream in DOCUMENTS:
+            return _read_document(source, place)
         woven = place.kind in (Kind.WOVEN, Kind.NCCL)
         scan = LogScan(source, self.anchors, woven=woven)
         launcher = LauncherReader()
@@ -253,6 +256,17 @@ def _from_error_file(place: Place, rank: int, chains: list[list[Trace]]) -> Stre
     return StreamReading(
         place.name, Kind.LAUNCHER, "stderr", rank, chains=chains, during=[None] * len(chains), lines=end, seen=end
     )
+
+
+def _read_document(source: Source, place: Place) -> LogReading:
+    """Read what few artifacts have; its readers are loaded for it alone."""
+    if place.stream == ERROR_FILE:
+        from analyzers.parsers.error_file import read_error_file as read  # noqa: PLC0415
+    else:
+        from analyzers.parsers.junit import read_junit as read  # noqa: PLC0415
+    reading, size = read(source, place)
+    known = reading.chains or reading.sessions
+    return LogReading(place, (reading,) if known else (), LauncherReport(), reading.lines, size)
 
 
 def _none_last(rank: int | None) -> tuple[bool, int]:

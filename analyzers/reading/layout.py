@@ -18,6 +18,7 @@ class Kind(StrEnum):
     LAUNCHER = "launcher"  # torchrun's own output, often with dmesg or nvidia-smi behind it
     NCCL = "nccl"  # NCCL_DEBUG_FILE: all ranks of a node
     WOVEN = "woven"  # the output of several ranks, and of the launcher, in one file
+    RESULTS = "results"  # JUnit XML that stands in no rank's folder
     JOB = "job"  # the CI job's own log, with the output of some ranks in it
 
 
@@ -53,6 +54,10 @@ FLIGHT_DUMP = re.compile(
     r"(?:\.(?:json|pkl|pickle|bin|dump))?$",
     re.IGNORECASE,
 )
+#: Documents beside the logs: torch's error file of a rank, pytest's results.
+ERROR_FILE, JUNIT = "error file", "results"
+_ERROR_FILE = re.compile(r"(?:torchelastic_)?error(?:_file)?\.json")
+_JUNIT = re.compile(r"(?:junit|xunit|pytest|test)[\w.-]*\.xml$|[\w.-]*(?:junit|results?|report)\.xml$", re.IGNORECASE)
 #: Folders that hold no logs of the workers.
 _FOREIGN = frozenset({"tensorboard", "wandb", "checkpoints", "coverage"})
 
@@ -63,18 +68,25 @@ def place(name: str) -> Place | None:
     if not parts or any(part.startswith(".") or part in _FOREIGN for part in parts):
         return None
     last = parts[-1]
+    ranked = len(parts) >= 2 and _NUMBER.fullmatch(parts[-2]) is not None
+    if _ERROR_FILE.fullmatch(last) and ranked:
+        return Place(name, Kind.RANK, _run_key(parts[:-2]), int(parts[-2]), ERROR_FILE)
+    if _JUNIT.search(last):
+        if ranked:
+            return Place(name, Kind.RANK, _run_key(parts[:-2]), int(parts[-2]), JUNIT)
+        return Place(name, Kind.RESULTS, _run_key(parts[:-1]), stream=JUNIT)
     if not _TEXT.search(last) or "tfevents" in last:
         return None
     if last.startswith("nccl_debug"):
         return Place(name, Kind.NCCL, _run_key(parts[:-1]))
     if last.startswith(("launcher", "torchrun")):
         return Place(name, Kind.LAUNCHER, _run_key(parts[:-1]))
-    if len(parts) >= 2 and _NUMBER.fullmatch(parts[-2]) and _is_stream(last):
+    if ranked and _is_stream(last):
         stream = "stderr" if "err" in last else "stdout"
         return Place(name, Kind.RANK, _run_key(parts[:-2]), int(parts[-2]), stream)
-    if ranked := _RANKED.search(last):
+    if named := _RANKED.search(last):
         stream = "stderr" if "err" in last else "stdout"
-        return Place(name, Kind.RANK, _run_key(parts[:-1]), int(ranked[1]), stream)
+        return Place(name, Kind.RANK, _run_key(parts[:-1]), int(named[1]), stream)
     return Place(name, Kind.WOVEN, _run_key(parts[:-1]), stream="stderr" if last.endswith(".err") else "stdout")
 
 

@@ -84,7 +84,8 @@ def _one_start_each(readings: Sequence[LogReading]) -> list[list[RunKey]]:
         if reading.place.kind is Kind.RANK and reading.prefix_rank is not None:
             ranks[reading.place.run].add(reading.prefix_rank)
     if not ranks:
-        return [[key] for key in sorted({r.place.run for r in readings if r.launcher.failures})]
+        told = (r for r in readings if r.launcher.failures or (r.place.kind is Kind.RESULTS and r.streams))
+        return [[key] for key in sorted({r.place.run for r in told})]
     starts: list[list[RunKey]] = []
     for key in sorted(ranks, key=lambda key: (key.test, key.repeat, key.attempt, min(ranks[key], default=0), key)):
         last = starts[-1] if starts else None
@@ -194,7 +195,7 @@ def _by_rank(readings: Sequence[LogReading]) -> dict[int, list[StreamReading]]:
         for stream in reading.streams:
             if stream.rank is not None:
                 streams.setdefault(stream.rank, []).append(stream)
-            elif _is_alone(reading):
+            elif _is_alone(reading) or reading.place.kind is Kind.RESULTS:
                 streams.setdefault(0, []).append(stream)
     return streams
 

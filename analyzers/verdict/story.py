@@ -13,7 +13,7 @@ from analyzers.parsers.frames import Frame
 from analyzers.parsers.native import TIMED_OUT, Crash
 from analyzers.parsers.pytest_report import Session
 from analyzers.parsers.pytest_sections import Report
-from analyzers.parsers.rank_log import Mark, StreamReading
+from analyzers.parsers.rank_log import DOCUMENTS, Mark, StreamReading
 from analyzers.parsers.tracebacks import Trace, primary
 from analyzers.reading.layout import Kind as LogKind
 from analyzers.rules import RuleSet
@@ -77,7 +77,7 @@ class StoryTeller:
         ordered = sorted(
             streams,
             key=lambda stream: (
-                stream.kind in (LogKind.NCCL, LogKind.LAUNCHER),
+                stream.kind in (LogKind.NCCL, LogKind.LAUNCHER) or stream.stream in DOCUMENTS,
                 stream.stream != "stderr",
                 stream.name,
             ),

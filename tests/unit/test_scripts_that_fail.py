@@ -77,7 +77,7 @@ def test_one_rank_that_a_barrier_names() -> None:
 
 def ended_by_watchdog(rank: int) -> str:
     return (
-        f"[rank{rank}]:[F702 01:10:11 ProcessGroupNCCL.cpp:1557] [PG ID 0 PG GUID 0 Rank {rank}] Terminating the process "
+        f"[rank{rank}]:[F702 01:10:11 ProcessGroupNCCL.cpp:1557] [PG ID 0 Rank {rank}] Terminating the process "
         "after attempting to dump debug info, due to ProcessGroupNCCL watchdog hang.\n"
     )
 
