@@ -56,8 +56,8 @@ async def report_task(task: Task, number: int, run: Run, job: Job, ctx: Context)
 class Facts:
     """What the comment is made from.
 
-    `jobs` holds the newest attempt of each run that matters, `past` all attempts of those whose newest leaves open how a
-    failed job stands.
+    `jobs` holds the newest attempt of each run that matters; `past` all attempts of those whose newest one leaves open
+    how a failed job stands.
     """
 
     pull: Pull

@@ -68,8 +68,14 @@ def failed_test_files(diagnosis: Diagnosis) -> tuple[str, ...]:
 
 def start_files(diagnosis: Diagnosis, training_script: str | None = None) -> tuple[str, ...]:
     """Return the files whose imports matter: the failed tests', else the job's script, else where it failed."""
-    place = (diagnosis.location or "").rpartition(":")[0]
+    place, _ = split_location(diagnosis.location)
     return failed_test_files(diagnosis) or tuple(path for path in (training_script or place,) if path.endswith(".py"))
+
+
+def split_location(location: str | None) -> tuple[str, str]:
+    """Split `a/b.py:12` into path and line; a linter may name a file alone, then the line is ""."""
+    path, colon, number = (location or "").rpartition(":")
+    return (path, number) if colon else (number, "")
 
 
 def functional_folder(model: str, test_case: str) -> str:
@@ -92,7 +98,7 @@ def _infrastructure(diagnosis: Diagnosis) -> list[Clue]:
 
 
 def _location(diagnosis: Diagnosis, changed: Changed) -> list[Clue]:
-    path, _, number = (diagnosis.location or "").rpartition(":")
+    path, number = split_location(diagnosis.location)
     if path not in changed.files:
         return []
     known = changed.has_line(path, int(number)) if number.isdecimal() else None

@@ -131,10 +131,11 @@ class RepoGitHub:
         )
         return tuple(RunData.model_validate(item).to_run(self._repo.id) for item in found)
 
-    async def jobs(self, run_id: int) -> Sequence[Job]:
-        """Return the jobs of the newest attempt, those carried over from an earlier one included."""
+    async def jobs(self, run_id: int, *, every_attempt: bool = False) -> Sequence[Job]:
+        """Return the jobs of the newest attempt, those carried over included, or of all attempts."""
+        which = "all" if every_attempt else "latest"
         found = await self._pages(
-            "/actions/runs/{run_id}/jobs{?filter,per_page}", items_in="jobs", run_id=run_id, filter="latest"
+            "/actions/runs/{run_id}/jobs{?filter,per_page}", items_in="jobs", run_id=run_id, filter=which
         )
         return tuple(JobData.model_validate(item).to_job() for item in found)
 

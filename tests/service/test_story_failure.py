@@ -75,7 +75,7 @@ async def test_the_comment_turns_green_when_a_rerun_passes(world: World, github:
     await github.finish_run(run)
     await world.idle(within_s=60)
     (comment,) = world.answers(pull)
-    assert "### 🟢 Fixed in attempt 2" in comment
+    assert "### 🟢 The failed job passes in attempt 2\n" in comment
 
 
 async def test_a_failure_of_an_older_head_is_not_told_as_one_of_the_new(world: World, github: SimulatedGitHub) -> None:

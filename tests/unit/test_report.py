@@ -91,7 +91,7 @@ def test_while_it_runs_again_and_when_it_is_fixed() -> None:
     assert report_of(again, findings=(finding,)).startswith("### 🟡 Running again: 1 failed job")
     fixed = make_job(conclusion="success", id=200, attempt=2)
     body = report_of(fixed, findings=(finding,))
-    assert body.startswith("### 🟢 Fixed in attempt 2: the failed job passes")
+    assert body.startswith("### 🟢 The failed job passes in attempt 2 with no change: intermittent\n")
     assert "intermittent rather than gone" in body
 
 
@@ -122,7 +122,7 @@ def test_a_failed_job_that_could_not_be_explained_is_named() -> None:
 
 def test_an_outdated_comment_says_so() -> None:
     body = report_of(outdated_sha=OTHER, runs=[])
-    assert body.startswith("### ⚪ No failed job known for this commit")
+    assert body.startswith("### ⚪ CI has not run for this commit")
     assert f"`{OTHER[:7]}`, an older commit" in body
 
 
