@@ -25,6 +25,9 @@ _FILE = re.compile(r"(?P<path>[\w][\w./-]*\.(?:py|sh|cu|cpp|h|yaml|toml))\b")
 #: What each word may be made of. A test's id may hold blanks, but nothing that a shell or a terminal could act upon.
 _ALLOWED = {
     "test": re.compile(r"^[A-Za-z0-9_][\w./:\[\]=,+@~ -]*$", re.ASCII),
+    "test_file": re.compile(r"^\w[\w./-]*\.py$", re.ASCII),
+    "test_function": re.compile(r"^test\w*$", re.ASCII),
+    "marker": re.compile(r"^flaky(?:_in_dev)?$"),
     "bucket": re.compile(r"^tests/[\w./*-]+$", re.ASCII),
     "model": re.compile(r"^\w[\w.-]*$", re.ASCII),
     "test_case": re.compile(r"^\w[\w./-]*$", re.ASCII),
@@ -38,7 +41,7 @@ _ALLOWED = {
     "tag": re.compile(r"^(?:latest|legacy)$"),
     "scope": re.compile(r"^\w[\w-]*$", re.ASCII),
 }
-_KEYS = frozenset({"title", "command", "categories", "jobs", "when", "retryable", "golden"})
+_KEYS = frozenset({"title", "command", "categories", "jobs", "when", "retryable", "golden", "relation"})
 _WORD = re.compile(r"\{(\w+)\}")
 #: GPUs of one node of CI's machines: H100 nodes have eight, GB200 nodes four.
 _GPUS = {"h100": 8, "gb200": 4}
@@ -59,6 +62,7 @@ class Fix:
     when: str | None = None
     retryable: bool | None = None
     golden: str | None = None  # what the comparison with golden values looks like: drift, regression, missing
+    relation: str | None = None  # to the change
 
     def fits(self, diagnosis: Diagnosis, job: str) -> bool:
         """Tell whether everything that the entry asks for is so."""
@@ -69,6 +73,8 @@ class Fix:
         if self.retryable is not None and diagnosis.retryable is not self.retryable:
             return False
         if self.golden is not None and (diagnosis.golden is None or diagnosis.golden.kind != self.golden):
+            return False
+        if self.relation is not None and (diagnosis.relation is None or diagnosis.relation.name != self.relation):
             return False
         message = diagnosis.error.message if diagnosis.error else ""
         return self.when is None or re2.search(self.when, message) is not None
@@ -96,6 +102,7 @@ def read_fixes(document: Any) -> tuple[Fix, ...]:
                 entry.get("when"),
                 entry.get("retryable"),
                 entry.get("golden"),
+                entry.get("relation"),
             )
         )
     return tuple(fixes)
@@ -147,6 +154,9 @@ def _words(diagnosis: Diagnosis, job_name: str) -> dict[str, str]:
         words["model_test"] = f"{functional['model']}/{functional['test_case']}"
     if diagnosis.failed_tests:
         words["test"] = diagnosis.failed_tests[0]
+        words["test_file"], _, inner = diagnosis.failed_tests[0].partition("[")[0].partition("::")
+        words["test_function"] = inner.rpartition("::")[2]
+        words["marker"] = "flaky" if words["environment"] == "lts" else "flaky_in_dev"
     message = diagnosis.error.message if diagnosis.error else ""
     if url := _GIT_URL.search(message):
         words["git_url"] = url["url"]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzers.model import Category, Confidence, Diagnosis, Error
+from analyzers.surroundings import Relation, RelationName
 from analyzers.verdict.commands import FixError, job_kind, read_fixes, suggest_commands
 from config.rule_files import fix_document
 
@@ -26,6 +30,21 @@ def diagnosis(category: Category, message: str = "", **fields: Any) -> Diagnosis
 
 def commands(found: Diagnosis, job_name: str | None) -> list[str]:
     return [command.command for command in suggest_commands(found, read_fixes(fix_document()), job_name=job_name)]
+
+
+def test_a_flake_is_taken_out_only_once_it_is_proven(tmp_path: Path) -> None:
+    proven = Relation(RelationName.KNOWN_FLAKY)
+    found = diagnosis(Category.TEST_ASSERTION, failed_tests=(NODE,), relation=proven)
+    marked = next(line for line in commands(found, UNIT) if line.startswith("sed "))
+    assert "flaky" not in " ".join(commands(replace(found, relation=Relation(RelationName.UNKNOWN)), UNIT))
+    test = tmp_path / "tests/unit_tests/models/test_gpt_model.py"
+    test.parent.mkdir(parents=True)
+    test.write_text(
+        "class TestGPT:\n    def test_forward(self):\n        pass\n    def test_forward_2(self):\n        pass\n"
+    )
+    subprocess.run(shlex.split(marked), cwd=tmp_path, check=True)
+    assert test.read_text().splitlines()[1:3] == ["    @pytest.mark.flaky_in_dev", "    def test_forward(self):"]
+    assert test.read_text().count("flaky") == 1
 
 
 def test_one_failing_test_with_the_right_number_of_processes() -> None:
