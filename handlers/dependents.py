@@ -20,11 +20,11 @@ ON_GPUS = frozenset({"unit", "functional"})
 
 @dataclass(frozen=True)
 class Dependents:
-    """Jobs that run again. `gates` are gates and reports, `more` says that jobs which were skipped come on top."""
+    """Jobs that run again. `gates`: gates and reports do too; `more`: jobs that were skipped come on top."""
 
     jobs: int
     gpu_jobs: int
-    gates: int
+    gates: bool
     more: bool
 
 
@@ -49,7 +49,7 @@ def dependents_of(picked: Collection[str], jobs: Sequence[Job], patterns: JobNam
     return Dependents(
         jobs=len(again),
         gpu_jobs=sum(kinds[job.name] in ON_GPUS for job in again),
-        gates=sum(is_consequence(job.name, patterns) and job.conclusion != "skipped" for job in jobs),
+        gates=any(is_consequence(job.name, patterns) for job in jobs),
         more=skipped and stage < STAGES["functional"],
     )
 

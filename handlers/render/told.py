@@ -18,17 +18,17 @@ def budget(spent: Spent) -> str:
     """Say whose budget does not reach, and what can be done."""
     most, whose = spent.account.most, prose(spent.account.whose)
     return (
-        f"Not started: it would run {count(spent.asked, 'GPU job')}, and of the {most} a day that {whose}, "
-        f"{spent.left} are left. The count starts again at 00:00 UTC; the limits are in {code('.github/mlm.yml')}, "
+        f"Not started: it would run {count(spent.asked, 'GPU job')}, and of the {most} a day that {whose} there are "
+        f"{spent.left} left. The count starts again at 00:00 UTC; the limits are in {code('.github/mlm.yml')}, "
         "which people with write access can change."
     )
 
 
 def again(found: Dependents) -> str:
-    """`, with 12 dependent jobs (12 on GPUs) and 4 gates`, "" if nothing depends on it."""
+    """`, with 12 dependent jobs (12 on GPUs) and the gates`, "" if nothing depends on it."""
     gpus = f" ({found.gpu_jobs} on GPUs)" if found.gpu_jobs else ""
     parts = [f"{count(found.jobs, 'dependent job')}{gpus}"] if found.jobs else []
-    parts += [count(found.gates, "gate")] if found.gates else []
+    parts += ["the gates"] if found.gates else []
     with_them = f", with {' and '.join(parts)}" if parts else ""
     return with_them + ("; the jobs that were skipped follow if it passes" if found.more else "")
 
