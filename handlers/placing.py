@@ -52,7 +52,7 @@ def place_cause(
         changed: the files of the pull request; of its lines and of imports nothing is known without a checkout.
         codeowners: the text of the CODEOWNERS file.
     """
-    found = finding.diagnosis
+    found = _with_run(finding)
     found = replace(found, location=found.location or named_file(found))
     path, _ = split_location(found.location)
     if changed is not None and found.relation is None:
@@ -68,6 +68,13 @@ def named_file(found: Diagnosis) -> str | None:
     pattern = {Category.LINT: NAMED_FILE, Category.DEPENDENCY: LOCK_FILE}.get(found.category or Category.UNKNOWN)
     named = pattern.search(found.error.message) if pattern is not None and found.error is not None else None
     return named["path"] if named else None
+
+
+def _with_run(finding: JobFinding) -> Diagnosis:
+    """A log does not know the number of its run; we do."""
+    run = str(finding.run_id)
+    commands = (replace(one, command=one.command.replace('"$RUN_ID"', run)) for one in finding.diagnosis.commands)
+    return replace(finding.diagnosis, commands=tuple(commands))
 
 
 def _folder(job_name: str, config: RepoConfig) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 from fakes import make_diagnosis, make_finding, make_job
 from test_report import report_of
 
-from analyzers.model import Category
+from analyzers.model import Category, Command
 from config.repo import default_config
 from handlers.context import RefusedError
 from handlers.placing import place_cause, read_codeowners
@@ -76,6 +76,12 @@ def test_a_changed_test_case_folder_is_told() -> None:
     assert placed.relation is not None
     assert placed.relation.name == "new"
     assert "the test case's own files" in placed.relation.evidence[0].text
+
+
+def test_the_golden_values_of_this_very_run_are_fetched() -> None:
+    refresh = Command("Take them", 'python download.py --pipeline-id "$RUN_ID" --only-failing')
+    finding = make_finding(make_job("gpt/a - latest"), diagnosis=make_diagnosis(commands=(refresh,)))
+    assert "--pipeline-id 7 --only-failing" in report_of(make_job("gpt/a - latest"), findings=(finding,))
 
 
 def test_a_network_failure_is_not_this_change() -> None:
