@@ -208,6 +208,7 @@ def _suite(payload: Mapping[str, Any], envelope: Envelope, own: Own) -> Data | N
 KEEPERS: Mapping[tuple[str, str], Callable[[Mapping[str, Any], Envelope, Own], Data | None]] = {
     ("workflow_job", "completed"): _job,
     ("workflow_run", "completed"): _run,
+    ("workflow_run", "requested"): _run,
     ("check_run", "completed"): _check,
     ("pull_request", "labeled"): _label,
     ("pull_request", "unlabeled"): _label,

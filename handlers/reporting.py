@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 
@@ -21,7 +22,15 @@ from .render import replies
 from .render.report import render_report
 from .render.view import WORST_FIRST, Cause, JobView, Report, RunView
 from .rerun_hint import rerun_hint
-from .runs import failed_gates, failed_leaves, mirror_sha, newest_per_workflow, runs_of_head, shown_name
+from .runs import (
+    failed_gates,
+    failed_leaves,
+    mirror_sha,
+    newest_per_workflow,
+    pulls_of_run,
+    runs_of_head,
+    shown_name,
+)
 from .standing import newest_findings, read_past, standing
 
 log = structlog.get_logger()
@@ -52,6 +61,23 @@ async def report_task(task: Task, number: int, run: Run, job: Job, ctx: Context)
     return Task("report", task.repo, key=key, pull=number, delay_s=window * WINDOW_S - now_s)
 
 
+async def on_run_requested(task: Task, data: dict[str, Any], ctx: Context) -> list[Task]:
+    """A run begins, or a new attempt of one: a comment that says otherwise is not true any more."""
+    run = await ctx.github.run(int(data["run_id"]))
+    key = f"requested-{run.id}-{data['attempt']}"
+    pulls = [pull.number for pull in await pulls_of_run(run, ctx)]
+    return [
+        Task("report", task.repo, key=key, pull=number)
+        for number in pulls
+        if await ctx.store.recall(_said_key(number)) is not None
+    ]
+
+
+def _said_key(number: int) -> str:
+    """Under which key it is remembered what the comment is about."""
+    return f"report-{number}"
+
+
 @dataclass(frozen=True)
 class Facts:
     """What the comment is made from.
@@ -80,7 +106,7 @@ async def report(task: Task, ctx: Context) -> list[Task]:
     pull = await ctx.github.pull(number)
     if pull.state != "open":
         return []
-    said = await ctx.store.recall(f"report-{number}")
+    said = await ctx.store.recall(_said_key(number))
     facts = await _gather(pull, said or {}, ctx)
     view = assemble(facts, ctx.config, report_url=ctx.report_url)
     worth_saying = said is not None or _worth_saying(view, ctx.config)
@@ -94,7 +120,7 @@ async def report(task: Task, ctx: Context) -> list[Task]:
         # A locked conversation or a lost permission: trying again would only be refused again.
         log.warning("report.refused", pull=number, status=error.status, why=error.message)
         return []
-    await ctx.store.remember(f"report-{number}", {"head_sha": pull.head_sha, "before": facts.outdated_sha})
+    await ctx.store.remember(_said_key(number), {"head_sha": pull.head_sha, "before": facts.outdated_sha})
     log.info("report.posted", pull=number, causes=len(view.causes))
     return []
 

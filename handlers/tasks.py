@@ -76,6 +76,7 @@ DELIVERIES: Mapping[tuple[str, str], OnDelivery] = {
     ("workflow_job", "completed"): failures.on_job_completed,
     ("check_run", "completed"): failures.on_job_completed,
     ("workflow_run", "completed"): failures.on_run_completed,
+    ("workflow_run", "requested"): reporting.on_run_requested,
     ("pull_request", "labeled"): labels.on_label,
     ("pull_request", "unlabeled"): labels.on_label,
     ("pull_request", "synchronize"): _on_head_moved,

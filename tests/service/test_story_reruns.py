@@ -1,0 +1,66 @@
+"""Runs begin, are repeated and replaced: the one comment follows, and revives nothing that passed since."""
+
+from __future__ import annotations
+
+import pytest
+from test_story_failure import fail
+from world import World
+
+from bot.demo.github import SimulatedGitHub
+
+
+@pytest.fixture
+def github(world: World) -> SimulatedGitHub:
+    world.github.add_user("ada", "write")
+    return world.github
+
+
+async def test_a_failure_that_passed_since_is_not_told_again_when_a_later_attempt_skips_its_job(
+    world: World, github: SimulatedGitHub
+) -> None:
+    pull = await github.open_pull(author="ada")
+    run = await github.start_run(pull)
+    await fail(world, run, "port")
+    await github.finish_run(run)
+    await world.idle(within_s=60)
+    await github.rerun(run, by="ada")
+    await github.finish_run(run)
+    await world.idle(within_s=60)
+    assert "### 🟢 The failed job passes in attempt 2\n" in world.answers(pull)[0]
+
+    await github.rerun(run, by="ada")
+    await fail(world, run, "lint")
+    await github.finish_run(run)
+    await world.idle(within_s=60)
+    (comment,) = world.answers(pull)
+    assert "### 🔴 Lint failed\n" in comment
+    assert "attempt 3: 1 failed" in comment
+    assert "- **Where:** `megatron/core/transformer/attention.py`" in comment
+    assert comment.index("<summary>What had failed and passes now") < comment.index("A port was taken")
+
+
+async def test_a_commit_that_nobody_vetted_says_so_until_its_run_begins(world: World, github: SimulatedGitHub) -> None:
+    pull = await github.open_pull(author="ada")
+    run = await github.start_run(pull)
+    await fail(world, run, "cuda-oom")
+    await github.finish_run(run)
+    await world.idle(within_s=60)
+    await github.push(pull, mirror=False)
+    await world.idle(within_s=60)
+    (comment,) = world.answers(pull)
+    assert "### ⚪ CI has not run for this commit\n" in comment
+    assert "the commit is not mirrored" in comment
+    assert f"`/ok to test {pull.head_sha}`" in comment
+
+    run = await github.vet(pull)
+    await world.idle(within_s=60)
+    (comment,) = world.answers(pull)
+    assert "### 🟡 No failed job so far\n" in comment
+    assert "/ok to test" not in comment
+    assert "an older commit" in comment
+
+    await github.finish_run(run)
+    await world.idle(within_s=60)
+    (comment,) = world.answers(pull)
+    assert "### 🟢 All jobs pass\n" in comment
+    assert "an older commit" not in comment
