@@ -80,6 +80,9 @@ class Webhook:
         """Return the body once it is known to be signed. Nothing of an unsigned request is looked at or stored."""
         if request.content_type != "application/json":
             raise TurnedAwayError(415, "not_json")
+        if "Content-Encoding" in request.headers:
+            # aiohttp would unpack it for us, and what is signed are the bytes that were sent.
+            raise TurnedAwayError(415, "encoded")
         try:
             async with asyncio.timeout(self.read_limit_s):
                 body = await request.read()

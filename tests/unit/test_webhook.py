@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hmac
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -214,3 +215,12 @@ async def test_a_database_that_is_away_means_try_again() -> None:
         assert await deliver(client) == (503, "not_stored")
         engine.broken = False
         assert await deliver(client) == (202, "accepted")
+
+
+@pytest.mark.parametrize("packed", [gzip.compress(b"{}"), b"not packed at all"])
+@pytest.mark.parametrize("signed", [True, False])
+async def test_a_packed_body_is_refused_before_it_is_unpacked(packed: bytes, signed: bool) -> None:
+    signature = sign(packed) if signed else GOOD
+    async with bot(Engine()) as client:
+        answer = await deliver(client, packed, Content_Encoding="gzip", X_Hub_Signature_256=signature)
+    assert answer == (415, "encoded")
