@@ -1,6 +1,9 @@
 # One command each. uv is brought along when the machine has none.
 UV := $(shell command -v uv 2>/dev/null || echo .uv/bin/uv)
 RUN := $(UV) run --frozen --quiet
+# Compiled once: each server, worker and test process would otherwise spend seconds on compiling what it imports.
+export UV_COMPILE_BYTECODE := 1
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test check serve bench docs sync
 .DEFAULT_GOAL := run
