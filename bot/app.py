@@ -125,7 +125,7 @@ async def _gateway(app: web.Application) -> AsyncIterator[None]:
         limits=app[LIMITS],
         observe=lambda said: app[METRICS].github.labels(said).inc(),
     )
-    contexts = Contexts(gateway, app[DATABASE], app[ANALYSIS], _now, settings.label_debounce_s)
+    contexts = Contexts(gateway, app[DATABASE], app[ANALYSIS], _now, settings.label_debounce_s, settings.caps)
     app[GATEWAY], app[CONTEXTS] = gateway, contexts
     connecting = None if await _connect(contexts) else asyncio.create_task(_keep_connecting(contexts))
     yield

@@ -8,6 +8,7 @@ from cachetools import TTLCache
 
 from bot.github.gateway import Gateway
 from bot.store.store import Database
+from config.caps import Caps
 from config.repo import PATH, RepoConfig, load_repo_config
 from handlers.context import Analysis, Clock, Context, GitHub, RateLimitedError, RefusedError, Repo
 
@@ -30,6 +31,7 @@ class Contexts:
     analysis: Analysis
     clock: Clock
     label_debounce_s: float
+    caps: Caps = field(default_factory=Caps)
     connected: bool = False
     _configs: TTLCache[int, RepoConfig] = field(default_factory=_new_cache)
 
@@ -65,6 +67,6 @@ class Contexts:
             except RefusedError:
                 # Without the permission to read contents the defaults are right; it is asked again in a minute.
                 raw = None
-            known = load_repo_config(raw)
+            known = self.caps.over(load_repo_config(raw))
             self._configs[repo.id] = known
         return known

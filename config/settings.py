@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from pydantic import ByteSize, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from config.caps import Caps, CapsError, read_caps
+
 PREFIX = "MLM_"
 PUBLIC_API = "https://api.github.com"
 #: GitHub's own keys have 2048 bits; anything shorter was not made by GitHub.
@@ -74,6 +76,18 @@ class Settings(BaseSettings):
     analysis_workers: int = Field(default=2, ge=1, le=32)
     analysis_limit_s: float = Field(default=300.0, gt=0, le=3600)
 
+    caps_file: Path | None = None  # what repositories may allow at most
+
+    @field_validator("caps_file")
+    @classmethod
+    def _check_caps(cls, path: Path | None) -> Path | None:
+        try:
+            if path is not None:
+                read_caps(path)
+        except CapsError as error:
+            raise ValueError(str(error)) from None
+        return path
+
     @field_validator("github_api_url")
     @classmethod
     def _check_api_url(cls, url: str) -> str:
@@ -123,6 +137,11 @@ class Settings(BaseSettings):
         if EXECUTOR_ID.fullmatch(name) is None:
             raise ValueError("must be 1 to 64 letters, digits, dots, dashes or underscores")
         return name
+
+    @property
+    def caps(self) -> Caps:
+        """The operator's ceilings; none without a file."""
+        return read_caps(self.caps_file) if self.caps_file is not None else Caps()
 
     @property
     def webhook_secrets(self) -> tuple[bytes, ...]:

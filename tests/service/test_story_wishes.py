@@ -30,8 +30,9 @@ async def test_a_wish_survives_a_restart_and_is_done_when_the_run_is(world: Worl
     assert github.asked("POST", "/rerun$") == []
     assert replies(world, pull) == [
         (
-            f"Wish noted: `/mlm rerun unit models`. {link(world, run.id, 1)} is in progress, and GitHub refuses a re-run "
-            "until it is done. I do it then, and say so here. To stop the run and not wait: the same line with `--now`.\n"
+            f"Wish noted: `/mlm rerun unit models`. {link(world, run.id, 1)} is in progress, and GitHub refuses a "
+            "re-run until it is done. I do it then, and say so here. To stop the run and not wait: the same line with "
+            "`--now`.\n"
         )
     ]
     assert github.reactions(comment) == ["rocket"]
@@ -97,8 +98,8 @@ async def test_the_commit_can_be_named(world: World, github: SimulatedGitHub) ->
     await world.idle()
     assert replies(world, pull) == [
         (
-            f"Not started: you named `0123456`, but the head of this pull request is `{pull.head_sha[:7]}`. For that one: "
-            f"`--sha {pull.head_sha[:12]}`\n"
+            f"Not started: you named `0123456`, but the head of this pull request is `{pull.head_sha[:7]}`. For that "
+            f"one: `--sha {pull.head_sha[:12]}`\n"
         )
     ]
     await github.comment(pull, "ada", f"/mlm rerun failed --sha {pull.head_sha[:10]}")
@@ -133,9 +134,9 @@ async def test_gpu_budgets_end_and_say_whose(tmp_path: Path) -> None:
         assert run.attempt_number == 1
         assert replies(world, pull) == [
             (
-                "Not started: it would run 2 GPU jobs, and of the 1 a day that one person may start (ada) there are 1 left. The "
-                "count starts again at 00:00 UTC; the limits are in `.github/mlm.yml`, which people with write access can "
-                "change.\n"
+                "Not started: it would run 2 GPU jobs, and of the 1 a day that one person may start (ada) there are 1 "
+                "left. The count starts again at 00:00 UTC; the limits are in `.github/mlm.yml`, which people with "
+                "write access can change.\n"
             )
         ]
         await world.github.comment(pull, "ada", "/mlm rerun unit models")
