@@ -58,6 +58,8 @@ FLIGHT_DUMP = re.compile(
 ERROR_FILE, JUNIT = "error file", "results"
 _ERROR_FILE = re.compile(r"(?:torchelastic_)?error(?:_file)?\.json")
 _JUNIT = re.compile(r"(?:junit|xunit|pytest|test)[\w.-]*\.xml$|[\w.-]*(?:junit|results?|report)\.xml$", re.IGNORECASE)
+#: A folder per node: its launcher is one of those that started the run together.
+_NODE = re.compile(r"(?:node|host|machine)[_-]?(?:rank[_-]?)?\d{1,4}")
 #: Folders that hold no logs of the workers.
 _FOREIGN = frozenset({"tensorboard", "wandb", "checkpoints", "coverage"})
 
@@ -103,5 +105,6 @@ def _run_key(folders: list[str]) -> RunKey:
     if len(rest) >= 2 and not _NUMBER.fullmatch(rest[-1]) and _NUMBER.fullmatch(rest[-2]):
         folder = rest.pop()
     repeat = rest.pop() if rest and _NUMBER.fullmatch(rest[-1]) else "0"
-    test = "/".join(part for part in rest if part != "logs")
-    return RunKey(test, int(repeat), folder, int(attempt or 0))
+    node = "".join(part for part in rest if _NODE.fullmatch(part))
+    test = "/".join(part for part in rest if part != "logs" and not _NODE.fullmatch(part))
+    return RunKey(test, int(repeat), folder or node, int(attempt or 0))

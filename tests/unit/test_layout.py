@@ -11,6 +11,8 @@ from analyzers.reading.layout import Kind, RunKey, place
         ("1/none_ab12cd34/attempt_0/3/stderr.log", Kind.RANK, RunKey("", 1, "none_ab12cd34", 0), 3),
         ("logs/2/none_x/attempt_3/0/stdout.log", Kind.RANK, RunKey("", 2, "none_x", 3), 0),
         ("gpt3_tp2/1/attempt_0/7/stderr.log", Kind.RANK, RunKey("gpt3_tp2", 1, "", 0), 7),
+        ("gpt3_tp2/node-1/1/attempt_0/7/stderr.log", Kind.RANK, RunKey("gpt3_tp2", 1, "node-1", 0), 7),
+        ("node_rank_0/1/none_x/attempt_0/7/stderr.log", Kind.RANK, RunKey("", 1, "none_x", 0), 7),
         ("gpt3_tp2/1/log_task-1.out", Kind.WOVEN, RunKey("gpt3_tp2", 1, "", 0), None),
         ("1/launcher.log", Kind.LAUNCHER, RunKey("", 1, "", 0), None),
         ("nccl_debug.log", Kind.NCCL, RunKey("", 0, "", 0), None),

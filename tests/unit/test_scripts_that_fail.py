@@ -69,6 +69,23 @@ def test_the_rank_that_never_came_to_the_store_is_the_culprit() -> None:
     assert (found.category, found.culprit_ranks) == (Category.CRASH_PYTHON, (2,))
 
 
+def test_a_folder_for_each_node_is_one_start() -> None:
+    """The path knows the rank on its node, the prefix the global one."""
+    own = raised("ValueError: bad", "megatron/core/a.py:7 f", rank=6)
+    files = {}
+    for node in range(2):
+        for local in range(4):
+            text = own if (node, local) == (1, 2) else peer_died(4 * node + local)
+            files[f"node-{node}/1/none_ab12cd3{node}/attempt_0/{local}/stderr.log"] = text
+    found = answer(files)
+    assert (found.category, found.culprit_ranks) == (Category.CRASH_PYTHON, (6,))
+    assert found.victim_ranks == (0, 1, 2, 3, 4, 5, 7)
+    flat = answer(
+        {name.replace("/none_ab12cd30", "").replace("/none_ab12cd31", ""): text for name, text in files.items()}
+    )
+    assert (flat.culprit_ranks, flat.victim_ranks) == (found.culprit_ranks, found.victim_ranks)
+
+
 def test_one_rank_that_a_barrier_names() -> None:
     told = "RuntimeError: [Rank 0]: Ranks 2 failed to pass monitoredBarrier in 10000 ms"
     found = answer(ranks({0: raised(told, "megatron/core/a.py:7 f", rank=0)}))
