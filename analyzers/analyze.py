@@ -193,6 +193,8 @@ def _passed(attempts: tuple[Attempt, ...], read: Read) -> Diagnosis:
 
 def _unknown(runs: Sequence[Run], attempts: tuple[Attempt, ...], read: Read) -> Diagnosis:
     """Nothing convincing: say so, and show the last line of the run that looks least finished, if there is one."""
+    if runs and runs[-1].stopped is not None:
+        return _from_finding(_with_running_tests(runs[-1].stopped, runs), attempts, read)
     last = next((run.last for run in reversed(runs) if run.last), None)
     running = [story.running for run in runs[-1:] for story in run.stories.values() if story.running]
     return Diagnosis(

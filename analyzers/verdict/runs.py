@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from statistics import median_low
 
-from analyzers.model import Category, Error, Evidence, Finding, Role
+from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
 from analyzers.parsers.job_report import ProcessExit
 from analyzers.parsers.rank_log import LogReading, Mark, StreamReading
 from analyzers.reading.layout import Kind, RunKey
 from analyzers.rules import RuleSet
 from analyzers.verdict.accusation import Blame, Exits
 from analyzers.verdict.blame import assign_blame
+from analyzers.verdict.category import Kind as FoundKind
+from analyzers.verdict.findings import of_trace
 from analyzers.verdict.story import RankStory, StoryTeller
 
 _PID = re.compile(r"\bpid=?'?(\d+)|Killed process (\d+)")
@@ -47,6 +49,7 @@ class Run:
     clock: float | None
     last: tuple[str, int, str] | None = None
     green: frozenset[str] = frozenset()
+    stopped: Finding | None = None  # somebody outside ended the launcher
 
 
 def gather_runs(
@@ -144,7 +147,18 @@ def _build(key: RunKey, readings: Sequence[LogReading], rules: RuleSet, job_exit
     clocks = _clocks(streams)
     last = next((story.last for story in stories.values() if story.last), None)
     clock = median_low(clocks) if clocks else None  # one rank's clock may be wrong
-    return Run(key, stories, _outcome(stories, blame), blame, clock, last, _green(streams))
+    green, stopped = _green(streams), next(_stopped(readings), None)
+    return Run(key, stories, _outcome(stories, blame), blame, clock, last, green, stopped)
+
+
+def _stopped(readings: Sequence[LogReading]) -> Iterator[Finding]:
+    """The launcher's own traceback when a signal ended it, in its own log: the ranks do not know why they end."""
+    for reading in readings:
+        for stream in reading.streams:
+            for chain in stream.chains if stream.rank is None else ():
+                if chain[-1].short_type == "SignalException":
+                    kind = FoundKind(Category.CANCELLED)
+                    yield replace(of_trace(None, stream.name, chain[-1], kind), confidence=Confidence.LOW)
 
 
 def _green(streams: Mapping[int, Sequence[StreamReading]]) -> frozenset[str]:

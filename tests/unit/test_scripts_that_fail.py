@@ -86,6 +86,17 @@ def test_a_folder_for_each_node_is_one_start() -> None:
     assert (flat.culprit_ranks, flat.victim_ranks) == (found.culprit_ranks, found.victim_ranks)
 
 
+def test_a_launcher_that_was_told_to_stop_was_cancelled() -> None:
+    launcher = raised(
+        "torch.distributed.elastic.multiprocessing.api.SignalException: Process 26365 got signal: 15",
+        "/opt/venv/lib/python3.12/site-packages/torch/distributed/elastic/multiprocessing/api.py:85 _terminate",
+    )
+    found = answer(ranks({}, stdout=dict.fromkeys(range(4), "iteration\n")) | {"1/launcher.log": launcher})
+    assert (found.category, found.culprit_ranks, found.confidence) == (Category.CANCELLED, (), Confidence.LOW)
+    own = answer(ranks({2: raised("ValueError: x", "megatron/core/a.py:7 f")}) | {"1/launcher.log": launcher})
+    assert (own.category, own.culprit_ranks) == (Category.CRASH_PYTHON, (2,))
+
+
 def test_one_rank_that_a_barrier_names() -> None:
     told = "RuntimeError: [Rank 0]: Ranks 2 failed to pass monitoredBarrier in 10000 ms"
     found = answer(ranks({0: raised(told, "megatron/core/a.py:7 f", rank=0)}))
