@@ -68,7 +68,7 @@ def analyze(bundle: Bundle, rules: RuleSet, *, run_all: RunAll = one_by_one) -> 
     run = decisive_run(runs, newest=newest, job_failed=job_failed, timed_out=timed_out)
     blame = decide_by_dumps(run.blame if run is not None else None, dumps)
     diagnosis = _decide(report, blame, runs, attempts, read)
-    if not diagnosis.passed and not job_failed and not is_order_known(runs, newest):
+    if run is not None and not diagnosis.passed and not job_failed and not is_order_known(runs, run, newest):
         diagnosis = replace(diagnosis, summary=f"{diagnosis.summary}; {UNORDERED}")
     return _with_numbers(diagnosis, report, bundle) if diagnosis.category is Category.GOLDEN_MISMATCH else diagnosis
 

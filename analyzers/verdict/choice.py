@@ -60,12 +60,10 @@ def attempts_of(runs: Sequence[Run], newest: str | None) -> tuple[Attempt, ...]:
     return tuple(_told(number, run) for number, run in enumerate(told, start=1))
 
 
-def is_order_known(runs: Sequence[Run], newest: str | None) -> bool:
-    """Whether it is known for each test that has starts of both kinds which of them came last."""
-    own = (
-        [run for run in runs if run.key.test == test and run.outcome is not Outcome.UNCLEAR] for test in _tests(runs)
-    )
-    return all(len({run.outcome for run in _unordered(one, newest)}) < 2 for one in own)
+def is_order_known(runs: Sequence[Run], chosen: Run, newest: str | None) -> bool:
+    """Whether it is known that the chosen start came after those of its test that ended the other way."""
+    own = [run for run in runs if run.key.test == chosen.key.test and run.outcome is not Outcome.UNCLEAR]
+    return len({run.outcome for run in _unordered(own, newest)}) < 2
 
 
 def _told(number: int, run: Run) -> Attempt:

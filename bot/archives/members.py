@@ -16,12 +16,19 @@ from bot.zip_directory import DEFLATED, NotZipError, ZipEntry, data_range, print
 if TYPE_CHECKING:
     import tarfile
 
+#: The record at a zip file's end, and the longest comment that may follow it (APPNOTE.TXT 4.3.16).
+ZIP_END_BYTES = 22 + 65_535
 Mapped = mmap.mmap | bytes
 Found = tuple[tuple[Source, ...], tuple[Skipped, ...]]
 
 
 def is_zip(data: Mapped) -> bool:
     return data[:2] == b"PK" and data[2:4] in (b"\3\4", b"\5\6", b"\7\x08", b"00")
+
+
+def has_zip_end(data: Mapped) -> bool:
+    """Whether a zip file's directory is announced at the end, though its beginning may be damaged."""
+    return data.rfind(b"PK\5\6", max(0, len(data) - ZIP_END_BYTES)) >= 0
 
 
 def is_gzip(data: Mapped) -> bool:

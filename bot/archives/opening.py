@@ -17,10 +17,12 @@ from pathlib import Path
 from analyzers.model import Bundle, Skipped, Source
 from bot.archives.budget import PIECE, Budget, UnreadableError
 from bot.archives.inflate import gunzipped
-from bot.archives.members import Found, Mapped, is_gzip, is_tar, is_zip, open_tar, open_zip, slices
+from bot.archives.members import Found, Mapped, has_zip_end, is_gzip, is_tar, is_zip, open_tar, open_zip, slices
 from bot.archives.nested import expand, mapped, spooled, unpacked
 
 STDIN = "-"
+#: A file named so is never taken for a job's log.
+ARCHIVE_NAMES = (".zip", ".tar", ".tgz", ".tar.gz")
 JOB_LOG = "job.log"
 
 
@@ -46,7 +48,8 @@ def open_bundle(
         job_log: the job's log, if it is a file of its own.
         budget: the limits to keep, and where the reading is booked.
     Raises:
-        UnreadableError: one of the paths is not there, may not be read, or is no file.
+        UnreadableError: one of the paths is not there, may not be read, is no file, or is named like an archive and is
+            none; or there is not one byte to read.
     """
     budget = budget or Budget()
     sources: tuple[Source, ...] = ()
@@ -56,20 +59,28 @@ def open_bundle(
         sources, skipped = _open_folder(Path(path), budget)
     elif path is not None:
         data = spooled(_stdin_pieces()) if path == STDIN else _map_file(path)
+        if not len(data) and (log is None or path.lower().endswith(ARCHIVE_NAMES)):
+            raise UnreadableError(
+                "standard input: the input is empty" if path == STDIN else f"{path}: the file is empty"
+            )
         found = _open_archive(data, STDIN if path == STDIN else Path(path).name, budget)
         if found is not None:
             sources, skipped = found
+        elif path.lower().endswith(ARCHIVE_NAMES):
+            raise UnreadableError(f"{path}: it is named like an archive, but is no zip or tar file")
         elif log is None:
             log = _mapped_log(data, budget)
         else:
             raise UnreadableError(f"{path}: neither a folder nor an archive, and --job-log already names the job's log")
+    if log is not None and log.size_bytes == 0 and path is None:
+        raise UnreadableError(f"{job_log}: the file is empty")
     sources, skipped = expand((sources, skipped), budget)
     return Opened(Bundle(sources=sources, job_log=log, job_name=job_name, skipped=skipped), budget)
 
 
 def _open_archive(data: Mapped, label: str, budget: Budget) -> Found | None:
     """List what is in an archive, told by its first bytes; None if it is none."""
-    if is_zip(data):
+    if is_zip(data) or (label.lower().endswith(".zip") and has_zip_end(data)):
         return open_zip(data, label, budget)
     if is_tar(data):
         return open_tar(data, label, budget)

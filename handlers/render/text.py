@@ -3,111 +3,165 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import dataclass
 
 from analyzers.model import Diagnosis
 
-from .blocks import headline
-from .clean_text import clean_line, shorten
+from .blocks import headline, without_message
+from .clean_text import clean, clean_line, shorten
 from .redaction import redact_diagnosis
-from .safe_text import count, ranks
+from .safe_text import count
+from .starts import say_ranks, say_starts, say_tests
 from .surroundings import text_rows
 from .view import Cause
-from .words import doubt, rerun_advice
+from .words import CONFIDENCE, doubt, is_unrecognised, rerun_advice
 
 WIDTH = 100
-RED, GREEN, DIM, BOLD, RESET = "\x1b[31m", "\x1b[32m", "\x1b[2m", "\x1b[1m", "\x1b[0m"
+#: Narrower than this the labels leave no room for what they name.
+NARROWEST = 40
+RED, GREEN, YELLOW, DIM, BOLD, RESET = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[2m", "\x1b[1m", "\x1b[0m"
 EXCERPT_LINES = 12
+#: A line of a log that is longer is cut: somebody printed a whole tensor.
+LINE_CHARS = 1200
 TESTS = 5
+STARTS = 6
+LABEL_WIDTH = 8
 
 
-def render_text(diagnosis: Diagnosis, *, color: bool) -> str:
-    """Render for a terminal of `WIDTH` columns; log text in it is cleaned, so it cannot move the cursor.
+def render_text(diagnosis: Diagnosis, *, color: bool, width: int = WIDTH) -> str:
+    """Render for a terminal; log text in it is cleaned, so it cannot move the cursor.
 
     Args:
         color: ANSI colours around our own words; never in a pipe or under NO_COLOR.
+        width: columns; longer text is wrapped, not cut.
     Returns:
         Lines with a final LF.
     """
     found = redact_diagnosis(diagnosis)
+    page = _Page(color=color, width=max(width, NARROWEST))
+    lines = [*_verdict(found, page), *_warning(found, page)]
+    if not found.passed:
+        lines += [
+            "",
+            *_facts(found, page),
+            *_excerpt(found, page),
+            *_commands(found, page),
+            "",
+        ]
+    return "\n".join([*lines, _read(found)]) + "\n"
+
+
+@dataclass(frozen=True)
+class _Page:
+    """How the terminal shows: `width` columns, in colour or not."""
+
+    color: bool
+    width: int
+
+    def paint(self, text: str, codes: str) -> str:
+        return f"{codes}{text}{RESET}" if self.color else text
+
+    def wrap(self, text: str, *, indent: int = 0) -> list[str]:
+        return textwrap.wrap(clean_line(text), self.width - indent, break_on_hyphens=False)
+
+
+def _verdict(found: Diagnosis, page: _Page) -> list[str]:
     if found.passed:
-        lines = [_paint("PASSED  nothing failed", GREEN + BOLD, color=color), *_wrapped(found.summary), _read(found)]
-        return "\n".join(line for line in lines if line) + "\n"
-    lines = [_paint(f"FAILED  {headline(Cause(found, jobs=()))}", RED + BOLD, color=color), *_wrapped(found.summary)]
-    lines += _wrapped(doubt(found))
-    lines += [
-        "",
-        *_facts(found, color=color),
-        *_excerpt(found, color=color),
-        *_commands(found, color=color),
-        "",
-        _read(found),
-    ]
-    return "\n".join(lines) + "\n"
+        retried = any(attempt.category for attempt in found.attempts)
+        lines = [page.paint("PASSED  nothing failed in the end" if retried else "PASSED  nothing failed", GREEN + BOLD)]
+        return [*lines, *page.wrap(found.summary), *page.wrap(CONFIDENCE[found.confidence])] if retried else lines
+    if is_unrecognised(found):
+        return [page.paint("UNKNOWN  no failure recognised", YELLOW + BOLD), *page.wrap(found.summary)]
+    lines = [page.paint(f"FAILED  {headline(Cause(found, jobs=()))}", RED + BOLD)]
+    return [*lines, *page.wrap(without_message(found)), *page.wrap(doubt(found))]
 
 
-def _paint(text: str, codes: str, *, color: bool) -> str:
-    return f"{codes}{text}{RESET}" if color else text
+def _warning(found: Diagnosis, page: _Page) -> list[str]:
+    """Say on top that something was not read: the answer may be in it."""
+    if not found.read.skipped:
+        return []
+    first, *rest = found.read.skipped
+    more = f", and {len(rest)} more" if rest else ""
+    told = page.wrap(f"! Not everything could be read: {first.name}: {first.why}{more}")
+    return [page.paint(line, YELLOW) for line in told]
 
 
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(clean_line(text), WIDTH, break_on_hyphens=False) or []
-
-
-def _facts(found: Diagnosis, *, color: bool) -> list[str]:
+def _facts(found: Diagnosis, page: _Page) -> list[str]:
     rows: list[tuple[str, str]] = []
     if found.error is not None:
-        name = f"{found.error.type}: " if found.error.type else ""
-        rows.append(("error", shorten(clean_line(name + found.error.message), 300)))
+        rows.append(("error", shorten(_error(found), LINE_CHARS)))
     if found.location:
         rows.append(("where", found.location))
-    if found.culprit_ranks or found.victim_ranks or found.silent_ranks:
-        rows.append(("ranks", _ranks(found)))
+    if told := say_ranks(found):
+        rows.append(("ranks", told))
     rows += [("test" if place == 0 else "", test) for place, test in enumerate(found.failed_tests[:TESTS])]
     if len(found.failed_tests) > TESTS:
         rows.append(("", f"and {len(found.failed_tests) - TESTS} more tests"))
     rows += text_rows(found)
-    rows.append(("re-run", rerun_advice(found)))
-    rows += [(f"start {attempt.attempt}", str(attempt.category or "passed")) for attempt in found.attempts[:-1]]
+    if not is_unrecognised(found):
+        rows.append(("re-run", rerun_advice(found)))
+    if tests := say_tests(found.attempts):
+        rows.append(("tests", tests))
+    rows += _starts(found)
     lines = []
     for name, value in rows:
-        label = _paint(f"{name:<8}", DIM, color=color)
-        first, *rest = textwrap.wrap(clean_line(value), WIDTH - 8, break_on_hyphens=False) or [""]
-        lines += [label + first, *(" " * 8 + line for line in rest)]
+        label = page.paint(f"{name:<{LABEL_WIDTH - 1}} ", DIM)
+        first, *rest = page.wrap(value, indent=LABEL_WIDTH) or [""]
+        lines += [label + first, *(" " * LABEL_WIDTH + line for line in rest)]
     return lines
 
 
-def _ranks(found: Diagnosis) -> str:
-    parts = []
-    if found.culprit_ranks:
-        parts.append(f"{ranks(found.culprit_ranks)} failed first")
-    if found.victim_ranks:
-        parts.append(f"{ranks(found.victim_ranks)} only followed")
-    if found.silent_ranks:
-        parts.append(f"{ranks(found.silent_ranks)} left no log")
-    return "; ".join(parts)
+def _starts(found: Diagnosis) -> list[tuple[str, str]]:
+    told = [f"{which}: {how}" for which, how in say_starts(found.attempts)]
+    left = len(told) - STARTS
+    told = told[:STARTS] + ([f"and {left} more"] if left > 0 else [])
+    return [("starts" if place == 0 else "", line) for place, line in enumerate(told)]
 
 
-def _excerpt(found: Diagnosis, *, color: bool) -> list[str]:
+def _error(found: Diagnosis) -> str:
+    if found.error is None:
+        return ""
+    return clean_line((f"{found.error.type}: " if found.error.type else "") + found.error.message)
+
+
+def _excerpt(found: Diagnosis, page: _Page) -> list[str]:
+    """The lines of the log, but for those that the error above has told in full."""
     if found.evidence is None:
         return []
-    head = _paint(f"{clean_line(found.evidence.file)}:{found.evidence.line}", DIM, color=color)
+    head = page.paint(f"{clean_line(found.evidence.file)}:{found.evidence.line}", DIM)
+    told = _error(found)[: LINE_CHARS - 1]
+    if all(clean_line(line) in told for line in found.evidence.excerpt):
+        return ["", head]
     shown = found.evidence.excerpt[:EXCERPT_LINES]
     left = len(found.evidence.excerpt) - len(shown)
-    body = [f"  {shorten(line.expandtabs(4).rstrip(), WIDTH - 2)}" for line in shown]
+    body = [piece for line in shown for piece in _log_line(line, page)]
     return ["", head, *body, *([f"  … {left} more lines"] if left else [])]
 
 
-def _commands(found: Diagnosis, *, color: bool) -> list[str]:
+def _log_line(line: str, page: _Page) -> list[str]:
+    text = shorten(clean(line).expandtabs(4).rstrip(), LINE_CHARS)
+    first, *rest = textwrap.wrap(
+        text, page.width - 2, subsequent_indent="  ", drop_whitespace=False, break_on_hyphens=False
+    ) or [""]
+    return [f"  {first.rstrip()}", *(f"    {piece.strip()}" for piece in rest)]
+
+
+def _commands(found: Diagnosis, page: _Page) -> list[str]:
     lines = []
     for command in found.commands[:3]:
-        lines += ["", _paint(clean_line(command.title), DIM, color=color), f"  {command.command}"]
+        lines += ["", page.paint(clean_line(command.title), DIM), f"  {command.command}"]
     return lines
 
 
 def _read(found: Diagnosis) -> str:
-    mib = found.read.bytes / 2**20
-    text = f"read {count(found.read.files, 'file')}, {mib:.1f} MiB"
-    if found.read.skipped:
+    text = f"read {count(found.read.files, 'file')}, {_size(found.read.bytes)}"
+    if len(found.read.skipped) > 1:
         names = "; ".join(f"{clean_line(item.name)}: {clean_line(item.why)}" for item in found.read.skipped[:3])
         text += f"; not read: {names}"
     return text
+
+
+def _size(size_bytes: int) -> str:
+    if size_bytes < 1024:
+        return count(size_bytes, "byte")
+    return f"{size_bytes / 2**10:.0f} KiB" if size_bytes < 2**20 else f"{size_bytes / 2**20:.1f} MiB"

@@ -126,6 +126,11 @@ def title(diagnosis: Diagnosis) -> str:
     return WORDS[diagnosis.category].title
 
 
+def is_unrecognised(diagnosis: Diagnosis) -> bool:
+    """Whether the logs show no failure at all, so that nothing but the CI service can say that there was one."""
+    return diagnosis.category is Category.UNKNOWN and diagnosis.error is None
+
+
 def doubt(diagnosis: Diagnosis) -> str:
     """Say how sure the answer is; nothing where it is sure, or where there is no answer to doubt."""
     return "" if diagnosis.error is None else CONFIDENCE[diagnosis.confidence]

@@ -204,7 +204,7 @@ def test_limits_count_what_came_out_not_what_was_claimed(tmp_path: Path) -> None
 
 @settings(max_examples=120, deadline=None)
 @given(st.integers(min_value=0, max_value=1 << 30), st.integers(min_value=0, max_value=1 << 30))
-def test_a_cut_or_scribbled_zip_never_raises(cut: int, seed: int) -> None:
+def test_a_cut_or_scribbled_zip_is_read_as_far_as_it_is_one(cut: int, seed: int) -> None:
     raw = bytearray(_sample())
     dice = random.Random(seed)
     if seed % 2:
@@ -215,7 +215,11 @@ def test_a_cut_or_scribbled_zip_never_raises(cut: int, seed: int) -> None:
     with tempfile.NamedTemporaryFile(suffix=".zip") as file:
         file.write(raw)
         file.flush()
-        opened = open_bundle(file.name)
+        try:
+            opened = open_bundle(file.name)
+        except UnreadableError:
+            assert not raw.startswith(b"PK\3\4")  # nothing is left that tells it from any other file
+            return
         whole = {name: content[:3000] for name, content in FILES.items()}
         complaints = why(opened)
         for name, content in contents(opened).items():
