@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from bot.archives import Budget
 
 ANALYSED, BAD_USAGE, NOTHING = 0, 2, 3
+INTERRUPTED = 130  # as a shell tells Ctrl-C
 
 #: Progress is for long work: nothing is shown before this many seconds, and then this often.
 PROGRESS_AFTER_S = 0.5
@@ -64,6 +66,8 @@ def run(options: argparse.Namespace) -> int:
     except UnreadableError as why:
         print(f"mlm analyze: {why}", file=sys.stderr)
         return BAD_USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
     finally:
         progress.clear()
     if diagnosis.read.files == 0:
@@ -113,9 +117,11 @@ def render(diagnosis: Diagnosis, form: str, *, color: bool) -> str:
         from handlers.render.report import render_diagnosis  # noqa: PLC0415
 
         return render_diagnosis(diagnosis)
-    from handlers.render.text import render_text  # noqa: PLC0415
+    from handlers.render.text import WIDTH, render_text  # noqa: PLC0415
 
-    return render_text(diagnosis, color=color)
+    # COLUMNS, or the terminal's own width; there is none in a pipe.
+    width = shutil.get_terminal_size((0, 0)).columns
+    return render_text(diagnosis, color=color, width=width or WIDTH)
 
 
 def _ranks(budget: Budget) -> str:
