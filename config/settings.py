@@ -10,6 +10,7 @@ import os
 import re
 import socket
 from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from pydantic import ByteSize, Field, SecretStr, ValidationError, ValidationInfo, field_validator
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from config.caps import Caps, CapsError, read_caps
@@ -27,6 +29,20 @@ PUBLIC_API = "https://api.github.com"
 MIN_KEY_BITS = 2048
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 EXECUTOR_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+#: How much a name must be like a setting's (0 to 1, difflib) to be taken for a typing mistake.
+LIKENESS = 0.8
+#: What is wrong with a value, by pydantic's type of error; in braces what it knows about the limit.
+FAULTS = {
+    "too_short": "must have {min_length} characters or more",
+    "int_parsing": "must be a whole number",
+    "float_parsing": "must be a number",
+    "greater_than": "must be greater than {gt:g}",
+    "greater_than_equal": "must be {ge:g} or more",
+    "less_than_equal": "must be {le:g} or less",
+    "literal_error": "must be {expected}",
+    "byte_size": "must be a number of bytes, or one with a unit, such as 2GiB",
+    "byte_size_unit": "has the unit {unit}, which is none; write it like 2GiB or 500MB",
+}
 
 
 class SettingsError(Exception):
@@ -173,13 +189,30 @@ def unknown_variables(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name.upper().startswith(PREFIX) and name.upper() not in known))
 
 
+def say_unknown(names: Iterable[str]) -> tuple[str, ...]:
+    """Return a sentence for each name with our prefix that no setting reads, with the setting that was likely meant."""
+    known = [PREFIX + name.upper() for name in Settings.model_fields]
+    told = []
+    for name in unknown_variables(names):
+        meant = get_close_matches(name.upper(), known, n=1, cutoff=LIKENESS)
+        guess = f"; did you mean {meant[0]}?" if meant else ""
+        told.append(f"{name} is no setting of mlm and is ignored{guess}")
+    return tuple(told)
+
+
 def _lines(error: ValidationError) -> Iterator[str]:
     for fault in error.errors(include_input=False, include_url=False):
         name = PREFIX + "_".join(str(part) for part in fault["loc"]).upper()
         if fault["type"] == "missing":
             yield f"{name} is missing"
         else:
-            yield f"{name}: {fault['msg'].removeprefix('Value error, ')}"
+            yield f"{name}: {_words(fault)}"
+
+
+def _words(fault: ErrorDetails) -> str:
+    """Say what a setting must be; pydantic's own words speak of inputs and validation."""
+    told = FAULTS.get(fault["type"])
+    return told.format(**fault.get("ctx", {})) if told else fault["msg"].removeprefix("Value error, ")
 
 
 def _http_url(url: str) -> str:

@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from config.settings import Settings, SettingsError, load_settings, unknown_variables
+from config.settings import Settings, SettingsError, load_settings, say_unknown
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -30,13 +30,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(options: argparse.Namespace) -> int:
     """Serve until told to stop. 0: stopped cleanly, 2: a setting is wrong, which stderr says."""
     del options  # there are none: all settings are in the environment
+    # First, because a name that is mistyped is a setting that is missing.
+    for sentence in say_unknown(os.environ):
+        print(sentence, file=sys.stderr)
     try:
         settings = load_settings()
     except SettingsError as error:
         print(*error.lines, sep="\n", file=sys.stderr)
         return 2
-    for name in unknown_variables(os.environ):
-        print(f"{name} is no setting of mlm and is ignored", file=sys.stderr)
     from bot.log import configure_logging  # noqa: PLC0415 (a refused start is quick)
 
     configure_logging(settings.log_format, secrets=_secrets(settings))

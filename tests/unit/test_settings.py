@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from config.settings import SettingsError, load_settings, unknown_variables
+from config.settings import SettingsError, load_settings, say_unknown, unknown_variables
 
 SECRET = "a-secret-that-nobody-may-see"
 
@@ -118,3 +121,47 @@ def test_two_secrets_during_a_rotation(env: pytest.MonkeyPatch) -> None:
 def test_a_misspelt_variable_is_found() -> None:
     names = ["MLM_PORT", "MLM_GITHUB_WEBHOK_SECRET", "PATH"]
     assert unknown_variables(names) == ("MLM_GITHUB_WEBHOK_SECRET",)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("GITHUB_APP_ID", "seven", "must be a whole number"),
+        ("GITHUB_APP_ID", "0", "must be greater than 0"),
+        ("GITHUB_WEBHOOK_SECRET", "short", "must have 16 characters or more"),
+        ("VIEWER_TOKEN", "short", "must have 16 characters or more"),
+        ("PORT", "65536", "must be 65535 or less"),
+        ("LOG_FORMAT", "xml", "must be 'json' or 'console'"),
+        ("LABEL_DEBOUNCE_S", "-1", "must be 0 or more"),
+        ("SWEEP_EVERY_S", "often", "must be a number"),
+        ("DOWNLOAD_MAX", "lots", "must be a number of bytes, or one with a unit, such as 2GiB"),
+        ("DOWNLOAD_MAX", "2 bananas", "has the unit bananas, which is none; write it like 2GiB or 500MB"),
+    ],
+)
+def test_a_bad_value_is_told_in_an_operators_words(env: pytest.MonkeyPatch, name: str, value: str, words: str) -> None:
+    env.setenv(f"MLM_{name}", value)
+    assert refused() == (f"MLM_{name}: {words}",)
+
+
+def test_the_setting_that_was_meant_is_named() -> None:
+    assert say_unknown(["MLM_GITHUB_APPID", "MLM_LUNCH", "HOME"]) == (
+        "MLM_GITHUB_APPID is no setting of mlm and is ignored; did you mean MLM_GITHUB_APP_ID?",
+        "MLM_LUNCH is no setting of mlm and is ignored",
+    )
+
+
+def test_a_mistyped_name_is_told_although_the_start_is_refused(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MLM_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "bot.cli.main", "serve"],
+        env=environment | {"MLM_GITHUB_APPID": "1", "MLM_DATA_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[:2] == [
+        "MLM_GITHUB_APPID is no setting of mlm and is ignored; did you mean MLM_GITHUB_APP_ID?",
+        "MLM_GITHUB_APP_ID is missing",
+    ]
