@@ -10,10 +10,12 @@ import contextlib
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from pathlib import Path
 
 import structlog
+from cachetools import LRUCache
 
 from analyzers.model import Diagnosis
 from bot.analysis_worker import diagnose_files, start_worker, unknown
@@ -23,6 +25,10 @@ log = structlog.get_logger()
 
 #: A new process may need this long to import the analyzers on a busy machine.
 START_LIMIT_S = 60.0
+#: The same question comes again when a delivery is repeated or a pull request is looked through for what was missed.
+ANSWERS_KEPT = 256
+#: What is asked: the job's name, and which files were fetched. Downloaded files are never changed in place.
+Question = tuple[Hashable, ...]
 Diagnose = Callable[[str, Fetched | None, Sequence[Fetched]], Diagnosis]
 
 
@@ -85,6 +91,21 @@ class Worker:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
+def _question(job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched]) -> Question | None:
+    """Return what identifies the answer; None if there is no file to tell it by."""
+    parts: list[Hashable] = [job_name, job_log is None]
+    for one in (job_log, *artifacts):
+        if one is not None and one.path is not None:
+            try:
+                facts = Path(one.path).stat()
+            except OSError:  # it was thrown away meanwhile: the worker will say so
+                return None
+            parts.append((one.name, one.path, facts.st_ino, facts.st_size))
+        elif one is not None:
+            parts.append((one.name, one.why))
+    return tuple(parts) if any(one is not None and one.path for one in (job_log, *artifacts)) else None
+
+
 class AnalysisPool:
     """Implements `handlers.context.Analysis`."""
 
@@ -94,12 +115,16 @@ class AnalysisPool:
         self._idle: asyncio.Queue[Worker] = asyncio.Queue()
         for worker in self._workers:
             self._idle.put_nowait(worker)
+        self._known: LRUCache[Question, Diagnosis] = LRUCache(ANSWERS_KEPT)
 
     async def diagnose(self, *, job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched]) -> Diagnosis:
         """Diagnose one job; a log that breaks the analysis gives an answer that says so, never an exception."""
+        question = await asyncio.to_thread(_question, job_name, job_log, artifacts)
+        if question is not None and question in self._known:
+            return self._known[question]
         worker = await self._idle.get()
         try:
-            return await worker.run(job_name, job_log, artifacts, limit_s=self._limit_s)
+            found = await worker.run(job_name, job_log, artifacts, limit_s=self._limit_s)
         except TimeoutError:
             log.warning("analysis.too_slow", job=job_name, limit_s=self._limit_s)
             return unknown(f"The logs could not be analysed within {self._limit_s:.0f} s, so the reading was stopped.")
@@ -110,6 +135,10 @@ class AnalysisPool:
             # A bug of an analyzer on this log: the reader is told, we read the traceback.
             log.exception("analysis.failed", job=job_name)
             return unknown("The analysis of the logs failed on something in them; this is a bug of the bot.")
+        else:
+            if question is not None:
+                self._known[question] = found
+            return found
         finally:
             self._idle.put_nowait(worker)
 

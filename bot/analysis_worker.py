@@ -8,11 +8,16 @@ import resource
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from multiprocessing.connection import wait
+from typing import TYPE_CHECKING
 
 from analyzers.model import Category, Confidence, Diagnosis, Skipped
 from bot.archives import UnreadableError
 from handlers.context import Fetched
+
+if TYPE_CHECKING:
+    from bot.diagnose import ArtifactMemory
 
 #: Bytes of private memory. The reading layer stays far below it; a log that gets past that kills only this process.
 MEMORY_LIMIT = 3 * 1024**3
@@ -46,15 +51,16 @@ def diagnose_files(job_name: str, job_log: Fetched | None, artifacts: Sequence[F
     # The analyzers are loaded in the worker only: the server starts faster and stays smaller without them.
     from bot.diagnose import diagnose_path  # noqa: PLC0415
 
+    memory = _memory()
     missing = [_skipped(one) for one in (job_log, *artifacts) if one is not None and one.path is None]
     log_path = job_log.path if job_log is not None else None
-    paths = [one for one in artifacts if one.path is not None]
+    paths = [(one.name, one.path) for one in artifacts if one.path is not None]
     found: list[Diagnosis] = []
-    for one in paths:
+    for name, path in paths:
         try:
-            found.append(diagnose_path(one.path, job_log=log_path, job_name=job_name))
+            found.append(memory.diagnose(path, job_log=log_path, job_name=job_name))
         except UnreadableError as error:
-            missing.append(Skipped(one.name, _without_paths(error, one.path, log_path)))
+            missing.append(Skipped(name, _without_paths(error, path, log_path)))
     if not found and log_path is not None:
         try:
             found.append(diagnose_path(None, job_log=log_path, job_name=job_name))
@@ -64,6 +70,14 @@ def diagnose_files(job_name: str, job_log: Fetched | None, artifacts: Sequence[F
     if best is None:
         best = unknown("Neither the job's log nor an artifact of it could be read.")
     return replace(best, read=replace(best.read, skipped=(*best.read.skipped, *missing)))
+
+
+@cache
+def _memory() -> ArtifactMemory:
+    """Return this process's own memory of artifacts."""
+    from bot.diagnose import ArtifactMemory  # noqa: PLC0415
+
+    return ArtifactMemory()
 
 
 def unknown(summary: str) -> Diagnosis:

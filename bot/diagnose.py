@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 
-from analyzers.analyze import analyze
+from analyzers.analyze import RunAll, Task, analyze, one_by_one
 from analyzers.model import Diagnosis, Source
+from analyzers.parsers.rank_log import LogReading
 from analyzers.rules import RuleSet
 from analyzers.surroundings import JobRecipe
 from analyzers.verdict.commands import Fix, read_fixes, suggest_commands
@@ -40,21 +42,54 @@ def packaged_fixes() -> tuple[Fix, ...]:
     return read_fixes(fix_document())
 
 
-def _analyze(opened: Opened, goldens: tuple[Source, ...]) -> Diagnosis:
-    """Analyse, in threads where there is enough to read: inflating and searching release the interpreter's lock."""
-    bundle = replace(opened.bundle, goldens=goldens)
-    size_bytes = sum(source.size_bytes or 0 for source in bundle.sources)
+class ArtifactMemory:
+    """What the logs of the artifacts read last said: several jobs of one run may ask for the same artifact."""
+
+    def __init__(self, most: int = 4) -> None:
+        """Remember `most` artifacts."""
+        self._most = most
+        self._known: dict[tuple[str, int, int], tuple[list[LogReading], Budget]] = {}
+
+    def diagnose(self, path: str, *, job_log: str | None = None, job_name: str | None = None) -> Diagnosis:
+        """Diagnose as `diagnose_path` does, from an archive that nobody rewrites in place."""
+        opened = open_bundle(path, job_log=job_log, job_name=job_name)
+        return _diagnose(opened, self._run_all(path, opened), JobFiles())
+
+    def _run_all(self, path: str, opened: Opened) -> RunAll:
+        """Return what runs the readings of an artifact, unless they are remembered."""
+        stat = Path(path).stat()
+        key = (path, stat.st_ino, stat.st_size)
+
+        def run(tasks: Sequence[Task]) -> Iterable[LogReading]:
+            if key not in self._known:
+                self._known[key] = (list(_in_threads(opened)(tasks)), opened.budget)
+                while len(self._known) > self._most:
+                    del self._known[next(iter(self._known))]
+            readings, budget = self._known[key]
+            opened.budget.take_over(budget)
+            return readings
+
+        return run
+
+
+def _in_threads(opened: Opened) -> RunAll:
+    """Run readings in threads where there is enough to read: inflating and searching release the interpreter's lock."""
+    size_bytes = sum(source.size_bytes or 0 for source in opened.bundle.sources)
     threads = min(len(os.sched_getaffinity(0)), MOST_THREADS)
     if threads < 2 or size_bytes < THREADS_FROM_BYTES:
-        return analyze(bundle, packaged_rules())
-    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 (a small artifact is done before it is loaded)
+        return one_by_one
 
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            return analyze(bundle, packaged_rules(), run_all=lambda tasks: pool.map(lambda task: task(), tasks))
-        except BaseException:
-            opened.budget.cancel()  # Ctrl-C, mostly: the other threads are in the middle of their logs
-            raise
+    def run(tasks: Sequence[Task]) -> Iterable[LogReading]:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 (small artifacts are done before it is loaded)
+
+        with ThreadPoolExecutor(threads) as pool:
+            try:
+                return list(pool.map(lambda task: task(), tasks))
+            except BaseException:
+                opened.budget.cancel()  # Ctrl-C, mostly: the other threads are in the middle of their logs
+                raise
+
+    return run
 
 
 def diagnose_path(
@@ -65,7 +100,7 @@ def diagnose_path(
     watch: Callable[[Budget], None] | None = None,
     checked_out: JobFiles | None = None,
 ) -> Diagnosis:
-    """Diagnose one job from its artifact (folder, zip file or "-") and its log.
+    """Diagnose one job from its artifact (folder, archive or "-") and its log.
 
     Args:
         watch: is told now and then, in any thread, how far the reading has come.
@@ -74,11 +109,15 @@ def diagnose_path(
         UnreadableError: a path cannot be read at all.
     """
     opened = open_bundle(path, job_log=job_log, job_name=job_name, budget=Budget(watch=watch))
-    known = checked_out or JobFiles()
-    diagnosis = _analyze(opened, known.goldens)
+    return _diagnose(opened, _in_threads(opened), checked_out or JobFiles())
+
+
+def _diagnose(opened: Opened, run_all: RunAll, known: JobFiles) -> Diagnosis:
+    bundle = replace(opened.bundle, goldens=known.goldens)
+    diagnosis = analyze(bundle, packaged_rules(), run_all=run_all)
     if not diagnosis.passed:
         diagnosis = replace(diagnosis, recipe=known.recipe)
-    commands = diagnosis.commands or suggest_commands(diagnosis, packaged_fixes(), job_name=job_name)
+    commands = diagnosis.commands or suggest_commands(diagnosis, packaged_fixes(), job_name=bundle.job_name)
     told = {skipped.name for skipped in diagnosis.read.skipped}
     trouble = tuple(skipped for skipped in opened.trouble() if skipped.name not in told)
     read = replace(diagnosis.read, skipped=diagnosis.read.skipped + trouble)

@@ -66,6 +66,13 @@ class Budget:
         self.problems.setdefault(name, why)
         return False
 
+    def take_over(self, other: Budget) -> None:
+        """Book what was read, and what went wrong, when the same bundle was read before."""
+        if other is not self:
+            self.read |= other.read
+            self.problems = other.problems | self.problems
+            self.total = sum(self.read.values())
+
     def cancel(self) -> None:
         """Let all reading that is under way end at its next piece."""
         self.cancelled = True

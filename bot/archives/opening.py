@@ -124,7 +124,7 @@ def _map_file(path: str) -> Mapped:
 
 
 def _stdin_pieces() -> Iterator[bytes]:
-    while piece := sys.stdin.buffer.read(PIECE):
+    while piece := sys.stdin.buffer.read1(PIECE):  # one read at a time: Ctrl-C must not wait for more
         yield piece
 
 

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import time
+import zipfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,7 +15,9 @@ from pathlib import Path
 from analyzers.model import Category, Diagnosis
 from bot.analysis import AnalysisPool
 from bot.analysis_worker import diagnose_files, unknown
+from bot.diagnose import ArtifactMemory, diagnose_path
 from handlers.context import Fetched
+from tests.logs import raised
 
 
 def by_job_name(job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched]) -> Diagnosis:
@@ -28,6 +31,10 @@ def by_job_name(job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetc
     if job_name == "slow":
         time.sleep(1.0)
     return unknown(f"{job_name} in {os.getpid()}")
+
+
+def read_and_count(job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched]) -> Diagnosis:
+    return unknown(f"{job_name}: {artifacts} {time.monotonic_ns()}")
 
 
 @asynccontextmanager
@@ -54,6 +61,46 @@ async def test_each_misfortune_is_told_and_the_next_job_is_read() -> None:
         assert second != first
         assert "ended unexpectedly" in await ask(analysis, "dies")
         assert await ask(analysis, "fine") not in {first, second}
+
+
+async def test_the_same_files_are_read_once(tmp_path: Path) -> None:
+    """A repeated question is answered from memory; another job's, and one about other files, is not."""
+    file = tmp_path / "artifact-1.zip"
+    file.write_bytes(b"one")
+
+    def artifact() -> Fetched:
+        return Fetched(name="logs", path=str(file))
+
+    async with pool(workers=2, diagnose=read_and_count) as analysis:
+        answers = [
+            (await analysis.diagnose(job_name=name, job_log=None, artifacts=[artifact()])).summary
+            for name in ("a", "a", "b")
+        ]
+        assert answers[0] == answers[1] != answers[2]
+        file.write_bytes(b"other")
+        other = await analysis.diagnose(job_name="a", job_log=None, artifacts=[artifact()])
+        assert other.summary not in answers
+        nothing = [await analysis.diagnose(job_name="a", job_log=None, artifacts=[]) for _ in range(2)]
+        assert nothing[0] != nothing[1]
+
+
+def test_an_artifact_of_two_jobs_is_unpacked_once(tmp_path: Path) -> None:
+    """The second job's answer is that of a fresh reading, complaints included, without reading the logs again."""
+    path = tmp_path / "a.zip"
+    log = raised("ValueError: boom", "megatron/core/a.py:3 f", rank=1)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("1/none_ab/attempt_0/1/stderr.log", log)
+        archive.writestr("1/none_ab/attempt_0/0/stderr.log", "x" * 50)
+    raw = path.read_bytes()
+    path.write_bytes(raw.replace(b"x" * 50, b"y" * 50))
+    memory = ArtifactMemory()
+    first = memory.diagnose(str(path), job_name="a")
+    assert "checksum" in first.read.skipped[0].why
+    path.write_bytes(
+        bytes(len(raw) // 2) + path.read_bytes()[len(raw) // 2 :]
+    )  # what it holds is gone; its list is not
+    assert memory.diagnose(str(path), job_name="a") == first
+    assert diagnose_path(str(path), job_name="a") != first
 
 
 async def test_workers_can_be_started_ahead_of_the_work() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -166,6 +168,30 @@ def test_analyze_loads_no_server(artifact: Path) -> None:
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_ctrl_c_ends_quickly_and_leaves_nothing(tmp_path: Path) -> None:
+    """What standard input had sent so far lies in a file without a name."""
+    script = (
+        "import signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a test run in the background ignores it
+        "from bot.cli.main import main\n"
+        "sys.exit(main(['analyze', '-']))"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"iteration 1\n" * 1_000_000)  # more than fits into the pipe: it is being read
+        process.stdin.flush()
+        time.sleep(0.5)
+        assert list(tmp_path.iterdir()) == []
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read() if process.stderr else b""
+        assert process.wait(20) == 130
+    assert said == b""
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_progress_is_shown_for_long_work_only(
