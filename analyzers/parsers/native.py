@@ -24,7 +24,8 @@ _GLIBC = re.compile(
     r"(?P<what>double free or corruption.*|free\(\): invalid (?:pointer|size|next size).*"
     r"|corrupted (?:size|double-linked).*"
     r"|malloc\(\): .*|munmap_chunk\(\): invalid pointer|\*\*\* stack smashing detected \*\*\*.*"
-    r"|realloc\(\): invalid .*|malloc_consolidate\(\): .*)"
+    r"|realloc\(\): invalid .*|malloc_consolidate\(\): .*|free\(\): (?:double free|corrupted).*"
+    r"|\*\*\* buffer overflow detected \*\*\*.*|^\S+: \S+:\d+: .+: Assertion `.*' failed\.)"
 )
 
 #: "Signal" of a test that pytest-timeout ended.

@@ -103,6 +103,33 @@ def test_one_rank_that_a_barrier_names() -> None:
     assert (found.category, found.culprit_ranks) == (Category.COLLECTIVE_TIMEOUT, (2,))
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "python3: /src/ucx/core.c:212: ucp_init: Assertion `context != NULL' failed.",
+        "free(): double free detected in tcache 2",
+        "*** buffer overflow detected ***: terminated",
+    ],
+)
+def test_the_c_librarys_last_words_are_the_evidence_of_an_abort(words: str) -> None:
+    summary = torchrun_summary([(2, -6), (0, 1), (1, 1), (3, 1)])
+    found = answer(ranks({**PEERS, 2: words + "\n"}) | {"1/launcher.log": summary})
+    assert (found.category, found.culprit_ranks) == (Category.CRASH_NATIVE, (2,))
+    assert found.error is not None
+    assert (found.error.type, found.error.message) == ("SIGABRT", words)
+    assert found.evidence is not None
+    assert found.evidence.file.endswith("/2/stderr.log")
+
+
+def test_nccl_without_gpu_memory_ran_out_of_it() -> None:
+    told = (
+        "torch.distributed.DistBackendError: NCCL error in: x.cpp:77, unhandled cuda error, NCCL version 2.27.7\n"
+        "ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nFailed to CUDA calloc async 4194304 bytes"
+    )
+    found = answer(ranks({**PEERS, 2: raised(told, "megatron/core/a.py:7 f", rank=2)}))
+    assert (found.category, found.culprit_ranks) == (Category.CUDA_OOM, (2,))
+
+
 def ended_by_watchdog(rank: int) -> str:
     return (
         f"[rank{rank}]:[F702 01:10:11 ProcessGroupNCCL.cpp:1557] [PG ID 0 Rank {rank}] Terminating the process "
