@@ -7,9 +7,10 @@ tool that ran last failed, whatever others have complained about before.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
-from analyzers.model import Category, Error, Evidence, Finding
+from analyzers.model import Category, Evidence, Finding
 from analyzers.parsers.job_lines import JobLine
 from analyzers.parsers.runner import JOB_LOG, Step, make_finding
 from analyzers.rules import RuleMatch
@@ -26,6 +27,13 @@ _ARROW = re.compile(r"^(?P<path>\S+\.pyi?):(?P<line>\d+):\d+$")
 _WORKSPACE = re.compile(r"/(?:home/runner/_work|__w)/[^/\s]+/[^/\s]+/|/opt/megatron-lm/|/workspace/")
 
 
+#: More complaints than this are counted.
+_MOST_TOLD = 20
+
+#: What a rule made of a line, the line, and the text of the line before.
+Complaint = tuple[RuleMatch, JobLine, str]
+
+
 @dataclass
 class Section:
     """The run of one check (tool "" before the first is named), its complaints, whether failing was allowed."""
@@ -33,7 +41,7 @@ class Section:
     step: int
     tool: str = ""
     line: JobLine | None = None
-    complaints: list[tuple[RuleMatch, JobLine, str]] = field(default_factory=list)
+    complaints: list[Complaint] = field(default_factory=list)
     forgiven: bool = False
 
 
@@ -66,7 +74,7 @@ class LintReader:
         sections = [section for section in self._sections if section.step == step.number and not section.forgiven]
         for section in reversed(sections):
             if section.complaints:
-                return _to_finding(*section.complaints[0])
+                return _to_finding(section.complaints)
         return None
 
     def _section(self, step: Step) -> Section:
@@ -75,23 +83,23 @@ class LintReader:
         return self._sections[-1]
 
 
-def _to_finding(match: RuleMatch, line: JobLine, previous: str) -> Finding:
-    message = line.text.strip()
+def _to_finding(complaints: Sequence[Complaint]) -> Finding:
+    """The first complaint is the error; the others, with their files and codes, stand below it."""
+    match, line, _ = complaints[0]
+    message, location = _read(complaints[0])
+    told = dict.fromkeys(_WORKSPACE.sub("", _read(complaint)[0]) for complaint in complaints)
+    excerpt = list(told)[:_MOST_TOLD]
+    if len(told) > len(excerpt):
+        excerpt.append(f"... and {len(told) - len(excerpt)} more")
+    found = make_finding(match, line, message=message)
+    return replace(found, evidence=Evidence(JOB_LOG, line.number, tuple(excerpt)), location=location)
+
+
+def _read(complaint: Complaint) -> tuple[str, str | None]:
+    """Return what a complaint says, in one line, and its place if it has a line number."""
+    match, line, previous = complaint
     where = _WORKSPACE.sub("", match.message)
-    place = _PLACE.match(where)
     if arrow := _ARROW.match(where):  # the newer layout of ruff: code and message first, the place below
-        message, place = f"{previous.strip()} {message}", arrow
-    finding = make_finding(match, line, message=message)
-    if place is None:
-        return finding
-    return Finding(
-        finding.category,
-        finding.role,
-        Error(None, message),
-        Evidence(JOB_LOG, line.number, finding.evidence.excerpt),
-        offset=finding.offset,
-        at=finding.at,
-        location=f"{place['path']}:{place['line']}",
-        retryable=finding.retryable,
-        rule=finding.rule,
-    )
+        return f"{previous.strip()} {line.text.strip()}", f"{arrow['path']}:{arrow['line']}"
+    place = _PLACE.match(where)
+    return line.text.strip(), f"{place['path']}:{place['line']}" if place else None

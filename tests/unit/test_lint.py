@@ -164,3 +164,14 @@ def test_a_stale_lock_in_the_lint_job_is_no_lint() -> None:
     )
     assert report.findings[0].category is Category.DEPENDENCY
     assert report.findings[0].retryable is False
+
+
+def test_all_files_and_codes_are_told() -> None:
+    many = [
+        f"megatron/core/utils.py:{n}:0: C0116: Missing docstring (missing-function-docstring)" for n in range(1, 31)
+    ]
+    found = read(autoformat(PYLINT, *many, failed(20))).findings[0]
+    assert found.evidence.excerpt[:2] == tuple(many[:2])
+    assert found.evidence.excerpt[-1] == "... and 10 more"
+    new = autoformat(RUFF, "F401 [*] `os` imported but unused", " --> megatron/core/a.py:3:8", failed(1))
+    assert read(new).findings[0].evidence.excerpt == ("F401 [*] `os` imported but unused --> megatron/core/a.py:3:8",)
