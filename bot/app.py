@@ -19,6 +19,7 @@ from bot.engine.sweep import Means, Rounds, keep_sweeping
 from bot.github.gateway import Connection, Gateway, Limits
 from bot.github.shelf import Room
 from bot.store.store import Database
+from bot.web.admission import Admission
 from bot.web.health import Health, NotReadyError
 from bot.web.index import Index
 from bot.web.metrics import Metrics
@@ -38,8 +39,10 @@ ANALYSIS = web.AppKey("analysis", AnalysisPool)
 CONTEXTS = web.AppKey("contexts", Contexts)
 ENGINE = web.AppKey("engine", Engine)
 LIMITS = web.AppKey("limits", Limits)
+ADMISSION = web.AppKey("admission", Admission)
 ROUNDS = web.AppKey("rounds", Rounds)
 
+FORGET_EVERY_S = 6 * 3600.0
 #: No repository has this id: what is remembered under it concerns the App itself.
 NO_REPO = 0
 #: Names the lock of the one process that sweeps.
@@ -61,6 +64,7 @@ def build_app(settings: Settings, *, limits: Limits | None = None, rounds: Round
     app = web.Application(client_max_size=MAX_BODY + 1)
     app[SETTINGS] = settings
     app[METRICS] = Metrics()
+    app[ADMISSION] = Admission()
     app[LIMITS] = limits or _limits(settings)
     app[ROUNDS] = rounds or Rounds(settings.sweep_every_s, pause_s=settings.write_pause_s)
     app.cleanup_ctx.extend([_session, _database, _analysis, _gateway, _engine, _sweep])
@@ -97,8 +101,23 @@ async def _database(app: web.Application) -> AsyncIterator[None]:
     await asyncio.to_thread(settings.data_dir.mkdir, parents=True, exist_ok=True)
     database = await Database.open(settings.database_url, clock=_now)
     app[DATABASE] = database
+    forgetting = asyncio.create_task(_keep_forgetting(database))
     yield
+    forgetting.cancel()
+    await asyncio.gather(forgetting, return_exceptions=True)
     await database.close()
+
+
+async def _keep_forgetting(database: Database) -> None:
+    """Delete what is too old to matter, once in a while; a time that fails is told, and the next one comes anyway."""
+    while True:
+        await asyncio.sleep(FORGET_EVERY_S)
+        try:
+            rows = await database.forget_old()
+        except Exception:
+            log.exception("memory.not_collected")
+        else:
+            log.info("memory.collected", rows=rows)
 
 
 async def _analysis(app: web.Application) -> AsyncIterator[None]:
@@ -247,7 +266,7 @@ def _needs_work(app: web.Application) -> Callable[[str, str, Mapping[str, Any]],
 
 
 def _webhook(app: web.Application) -> Webhook:
-    return Webhook(app[SETTINGS].webhook_secrets, _slim(app), app[ENGINE].accept, app[METRICS])
+    return Webhook(app[SETTINGS].webhook_secrets, _slim(app), app[ENGINE].accept, app[METRICS], app[ADMISSION])
 
 
 async def _deliver(request: web.Request) -> web.Response:

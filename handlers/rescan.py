@@ -28,6 +28,7 @@ async def rescan(task: Task, ctx: Context) -> list[Task]:
             await note_labels(pull, ctx)
         log.info("rescan.baseline", pulls=len(pulls))
         return []
+    await ctx.store.remember(BASELINE, baseline)  # what is not touched for months is forgotten
     labels = [follow_up for pull in pulls for follow_up in await catch_up(pull, task, ctx)]
     runs = [
         _ended(run, task)

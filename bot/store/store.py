@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, delete, event, select, text
@@ -20,6 +20,8 @@ Result = TypeVar("Result")
 
 #: How long a writer waits for another one on SQLite, in milliseconds: longer than any transaction of ours.
 BUSY_TIMEOUT_MS = 30_000
+#: Longer than any run can be re-run (30 days) and than most pull requests live.
+KEEP = timedelta(days=120)
 #: `once` reads what it did not write; another process may forget the key in between, so it tries again, within reason.
 ONCE_TRIES = 10
 
@@ -58,6 +60,19 @@ class Database:
     async def ping(self) -> None:
         """Return if the database answers; raise SQLAlchemy's error if not."""
         await self.work(lambda connection: connection.execute(text("SELECT 1")).scalar())
+
+    async def forget_old(self, *, keep: timedelta = KEEP) -> int:
+        """Delete what was stored longer ago than `keep`; return how many rows. A pull request that old starts anew."""
+        before = (self._clock() - keep).astimezone(UTC).isoformat(timespec="microseconds")
+
+        def transaction(connection: Connection) -> int:
+            old = [
+                delete(tables.memory).where(tables.memory.c.stored_at < before),
+                delete(tables.findings).where(tables.findings.c.found_at < before),
+            ]
+            return sum(connection.execute(statement).rowcount for statement in old)
+
+        return await self.work(transaction)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._engine.dispose)

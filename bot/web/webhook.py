@@ -10,12 +10,13 @@ import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
 from aiohttp import web
 
+from bot.web.admission import Admission, FullError
 from bot.web.health import NotReadyError
 from bot.web.metrics import Metrics
 from bot.web.signature import is_signed
@@ -57,6 +58,7 @@ class Webhook:
     slim: Slim
     accept: Accept
     metrics: Metrics
+    admission: Admission = field(default_factory=Admission)
     read_limit_s: float = READ_LIMIT_S
     accept_limit_s: float = ACCEPT_LIMIT_S
 
@@ -65,9 +67,13 @@ class Webhook:
         started = time.monotonic()
         event, delivery_id = "", ""
         try:
-            body = await self._read(request)
-            event, delivery_id = _headers(request)
-            status, outcome = await self._take(event, delivery_id, await _parse(body))
+            # Without a length it may become as large as the largest.
+            with self.admission.enter(min(request.content_length or MAX_BODY, MAX_BODY)):
+                body = await self._read(request)
+                event, delivery_id = _headers(request)
+                status, outcome = await self._take(event, delivery_id, await _parse(body))
+        except FullError:
+            status, outcome = 503, "full"
         except TurnedAwayError as turned:
             status, outcome = turned.status, turned.outcome
         self.metrics.deliveries.labels(event if status < 400 else "", outcome).inc()
