@@ -1,0 +1,112 @@
+"""Whatever a secret looks like within its kind, and however a log splits it: it is not shown. Hashes stay readable."""
+
+from __future__ import annotations
+
+import base64
+import string
+import uuid
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from handlers.render.redaction import redact_lines, redact_text
+from handlers.render.safe_text import code, fence, prose
+
+WORD = string.ascii_letters + string.digits
+URL_SAFE = WORD + "_-"
+
+
+def text(alphabet: str, least: int, most: int) -> st.SearchStrategy[str]:
+    return st.text(alphabet, min_size=least, max_size=most)
+
+
+def jwt_part(least: int = 12) -> st.SearchStrategy[str]:
+    return st.binary(min_size=least, max_size=60).map(lambda raw: base64.urlsafe_b64encode(raw).decode().rstrip("="))
+
+
+#: kind -> (what stands in the log, the part that must not be seen)
+SECRETS: dict[str, st.SearchStrategy[tuple[str, str]]] = {
+    "github": st.tuples(st.sampled_from(["ghp_", "gho_", "ghu_", "ghs_", "ghr_"]), text(WORD, 36, 60)).map(
+        lambda parts: ("".join(parts), parts[1])
+    ),
+    "github with dots": st.tuples(text(string.digits, 4, 8), jwt_part(), jwt_part()).map(
+        lambda parts: (f"ghs_{parts[0]}_{parts[1]}.{parts[2]}", parts[2])
+    ),
+    "fine-grained": st.tuples(text(WORD, 22, 22), text(WORD, 59, 59)).map(
+        lambda parts: (f"github_pat_{parts[0]}_{parts[1]}", parts[1])
+    ),
+    "aws": text(string.ascii_uppercase + string.digits, 16, 16).map(lambda key: (f"AKIA{key}", key)),
+    "aws secret": text(WORD + "/+", 40, 40).map(lambda key: (f"AWS_SECRET_ACCESS_KEY={key}", key)),
+    "url": st.tuples(text(WORD, 1, 12), text(WORD + "!$*-_.", 6, 40)).map(
+        lambda parts: (f"https://{parts[0]}:{parts[1]}@pypi.example.com/simple", parts[1])
+    ),
+    "basic": st.binary(min_size=6, max_size=40).map(
+        lambda raw: (f"Authorization: Basic {base64.b64encode(raw).decode()}", base64.b64encode(raw).decode())
+    ),
+    "bearer": text(URL_SAFE, 16, 80).map(lambda key: (f"authorization: Bearer {key}", key)),
+    "huggingface": text(WORD, 34, 40).map(lambda key: (f"hf_{key}", key)),
+    "wandb": text("0123456789abcdef", 40, 40).map(lambda key: (f"WANDB_API_KEY={key}", key)),
+    "ngc": text(URL_SAFE, 60, 70).map(lambda key: (f"nvapi-{key}", key)),
+    "netrc": text(WORD + "!#%", 8, 40).map(lambda key: (f"machine api.wandb.ai login user password {key}", key)),
+    "mask": text(WORD + " ", 8, 40).map(lambda key: key.strip() + "x" * 8).map(lambda key: (f"::add-mask::{key}", key)),
+    "jwt": st.tuples(jwt_part(), jwt_part(), jwt_part()).map(
+        lambda parts: (f"eyJ{parts[0]}.{parts[1]}.{parts[2]}", parts[2])
+    ),
+    "pem": st.binary(min_size=48, max_size=400).map(
+        lambda raw: (
+            f"-----BEGIN RSA PRIVATE KEY-----\n{base64.encodebytes(raw).decode()}-----END RSA PRIVATE KEY-----",
+            base64.encodebytes(raw).decode().split("\n")[0],
+        )
+    ),
+}
+COLOURS = ("\x1b[1m", "\x1b[0m", "\x1b[31;1m", "\x1b[K", "\u200b", "\x00", "\u202e")
+
+
+@st.composite
+def split(draw: st.DrawFn, secret: str) -> str:
+    """Colours, zero-width characters and the like between the characters of a secret."""
+    places = draw(st.lists(st.tuples(st.integers(0, len(secret)), st.sampled_from(COLOURS)), max_size=4))
+    for place, mark in sorted(places, reverse=True):
+        secret = secret[:place] + mark + secret[place:]
+    return secret
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_a_secret_of_any_shape_is_never_shown(kind: str, data: Any) -> None:
+    whole, secret = data.draw(SECRETS[kind])
+    hidden = data.draw(split(whole))
+    prefix = data.draw(st.sampled_from(["", "[rank0]: ", "[default3]:", "2026-01-01T00:00:00.1234567Z ", "export X "]))
+    for shown in (
+        redact_text(prefix + hidden),
+        fence((prefix + hidden).split("\n")),
+        code(prefix + hidden, limit=4000),
+    ):
+        assert secret not in shown
+        assert "[redacted:" in shown
+    assert secret not in prose(prefix + hidden, limit=4000)
+
+
+@given(st.binary(min_size=48, max_size=300), st.integers(0, 7))
+@settings(max_examples=40, deadline=None)
+def test_a_key_over_lines_of_a_rank_is_never_shown(raw: bytes, rank: int) -> None:
+    body = base64.encodebytes(raw).decode().strip().split("\n")
+    lines = ["-----BEGIN PRIVATE KEY-----", *body, "-----END PRIVATE KEY-----", "after"]
+    shown = "\n".join(redact_lines(f"[rank{rank}]: {line}" for line in lines))
+    assert not any(line in shown for line in body)
+    assert shown.endswith("after")
+
+
+@given(st.text("0123456789abcdef", min_size=7, max_size=64), st.uuids(), st.integers(0, 10**12))
+@settings(max_examples=80, deadline=None)
+def test_hashes_ids_and_numbers_stay_readable(sha: str, one: uuid.UUID, number: int) -> None:
+    for line in (
+        f"HEAD is now at {sha}",
+        f"run {one} of {number}",
+        f"sha256:{sha}",
+        f"loss {number}.5e-3 at step {number}",
+    ):
+        assert redact_text(line) == line
