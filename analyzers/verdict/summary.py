@@ -39,10 +39,12 @@ def summarise(blame: Blame) -> str:
         what = finding.category.value.replace("_", " ")
         return f"{what}: {message}" if message else what
     text = f"{_ranks(blame.culprits)} {_WORDS.get(finding.category, 'failed')}"
-    text += f" in {finding.location}" if finding.location else ""
+    hung = finding.category is Category.COLLECTIVE_TIMEOUT
+    if finding.location:
+        text += f" {'at' if hung else 'in'} {finding.location}"
     text += f": {message}" if message else ""
     if blame.victims:
-        fate = "waited" if finding.category is Category.COLLECTIVE_TIMEOUT else "died of it"
+        fate = "waited" if hung else "died of it"
         text += f"; {len(blame.victims)} other rank{'s' if len(blame.victims) > 1 else ''} {fate}"
     return text
 
