@@ -156,7 +156,7 @@ async def _run(parsed: Command, verdict: Verdict, ask: Ask, ctx: Context) -> Out
 async def _unclear(parsed: Unclear, ask: Ask, ctx: Context) -> Outcome:
     """Suggest commands whose every word is known here; nothing is executed."""
     nearest = [await mended(line, ask.pull, ctx) for line in parsed.nearest]
-    hints = ", ".join(code(line, limit=300) for line in nearest)
+    hints = ", ".join(code(line, limit=300) for line in nearest if line is not None)
     return Outcome(prose(parsed.why) + (f" Did you mean {hints}?" if hints else ""), "confused")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from handlers.context import Job
@@ -12,7 +12,8 @@ from handlers.render.safe_text import code, count
 from handlers.runs import RERUNNABLE
 from handlers.selection import Candidate, Unresolved, select
 
-from .grammar import Rerun
+from .corrections import near_target
+from .grammar import Rerun, quoted
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,8 @@ def pick(command: Rerun, pool: Sequence[Candidate]) -> Sequence[Candidate] | Dec
     picked = select(kind, command.selectors, gb200=command.gb200)
     word = "" if command.target == "any" else f" {command.target}"
     if isinstance(picked, Unresolved):
+        if command.target == "any" and not picked.ambiguous and (target := near_target(picked.word)):
+            picked = replace(picked, choices=(target, *picked.choices))
         return Declined(unresolved(picked, prefix=f"/mlm rerun{word}"))
     if not picked.jobs:
         what = "job" if command.target in {"any", "job"} else f"{command.target} job"
@@ -80,11 +83,6 @@ def of_kind(target: str, pool: Sequence[Candidate]) -> list[Candidate]:
 def unresolved(miss: Unresolved, *, prefix: str) -> str:
     """Say that a selector is not clear, with lines to copy."""
     return replies.unresolved(miss, prefix=prefix, quote=[quoted(choice) for choice in miss.choices])
-
-
-def quoted(word: str) -> str:
-    """Put a word into quotes where the grammar needs them."""
-    return f"'{word}'" if any(mark in word for mark in " *?[") else word
 
 
 def _call_for(picked: Sequence[Candidate], failed: Sequence[Candidate]) -> Call | Declined:

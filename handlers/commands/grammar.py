@@ -2,51 +2,26 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
+from .corrections import corrected
 from .lines import MAX_LINE
-
-Target = Literal["failed", "all", "unit", "functional", "lint", "build", "job", "any"]
-
-#: Another word for the same verb.
-ALIASES: Mapping[str, str] = {
-    "retry": "rerun",
-    "retest": "rerun",
-    "re-run": "rerun",
-    "stop": "cancel",
-    "diagnose": "analyze",
-    "explain": "analyze",
-    "?": "help",
-}
-PLAIN = (
-    "run",
-    "cancel",
-    "analyze",
-    "status",
-    "queue",
-    "logs",
-    "labels",
-    "label",
-    "unlabel",
-    "mute",
-    "unmute",
-    "flaky",
-    "feedback",
-    "why",
-    "ping",
-    "version",
+from .vocabulary import (
+    ALIASES,
+    ARTICLES,
+    NAMES,
+    NOUNS,
+    PLAIN,
+    PLAIN_OPTIONS,
+    POLITE,
+    RERUN_OPTIONS,
+    TARGETS,
+    Target,
 )
-VERBS = ("rerun", *PLAIN, "help")
-TARGETS = ("failed", "all", "unit", "functional", "lint", "build", "job")
-POLITE = frozenset({"please", "pls", "plz", "thanks", "thank", "you", "thx"})
-RERUN_OPTIONS = ("--dry-run", "--force", "--gb200", "--h100", "--now", "--sha")
-#: `analyze` reads everything afresh anyway; the option is accepted because people know it from elsewhere.
-PLAIN_OPTIONS: Mapping[str, tuple[str, ...]] = {"analyze": ("--fresh",)}
+
 #: Seven digits are what GitHub shows; fewer could mean many commits.
 SHORT_SHA = re.compile(r"[0-9a-f]{7,64}")
 
@@ -107,8 +82,28 @@ Command = Rerun | Help | Plain
 Parsed = Command | Unclear
 
 
+def typed(command: Rerun) -> str:
+    """Return the line that means this re-run, without its `/mlm`."""
+    flags = {"--dry-run": command.dry_run, "--force": command.force, "--now": command.now}
+    platform = {True: "--gb200", False: "--h100", None: ""}[command.gb200]
+    words = [
+        "rerun",
+        "" if command.target == "any" else command.target,
+        ",".join(quoted(word) for word in command.selectors),
+        *(flag for flag, given in flags.items() if given),
+        platform,
+        f"--sha {command.sha}" if command.sha else "",
+    ]
+    return " ".join(word for word in words if word)
+
+
+def quoted(word: str) -> str:
+    """Put a word into quotes where the grammar or a shell's habits need them."""
+    return f"'{word}'" if any(mark in word for mark in " *?[") else word
+
+
 def parse_line(line: str) -> Parsed:
-    """Read one command line without its `/mlm`."""
+    """Read one command line without its `/mlm`; what is not understood comes with lines that would be."""
     if len(line) > MAX_LINE:
         return Unclear(f"A command may have at most {MAX_LINE} characters.")
     text = f" {line} ".split(" -- ", 1)[0].strip()
@@ -116,13 +111,48 @@ def parse_line(line: str) -> Parsed:
         words = shlex.split(text)
     except ValueError:
         return Unclear("A quotation mark is not closed.")
+    if any(word.casefold() in NAMES for word in words):
+        return _several(words)
     words = _without_courtesy(words)
+    parsed = _parse(words)
+    if isinstance(parsed, Unclear) and not parsed.nearest:
+        return Unclear(parsed.why, nearest=_proposals(words))
+    return parsed
+
+
+def _proposals(words: list[str]) -> tuple[str, ...]:
+    """Correct every word that is near a known one; only what is then understood is proposed."""
+    lines = [
+        f"/mlm {' '.join(shlex.quote(word) for word in better)}"
+        for better in corrected(words)
+        if not isinstance(_parse(better), Unclear)
+    ]
+    unknown = bool(words) and words[0].casefold() not in {*PARSERS, *ALIASES}
+    return tuple(dict.fromkeys(lines)) or (("/mlm help",) if unknown else ())
+
+
+def _several(words: list[str]) -> Unclear:
+    """Two commands on one line are told apart, not guessed."""
+    parts: list[list[str]] = [[]]
+    for word in words:
+        if word.casefold() in NAMES:
+            parts.append([])
+        else:
+            parts[-1].append(word.rstrip(";,&|") or "")
+    cleaned = [_without_courtesy([word for word in part if word]) for part in parts]
+    lines = [_proposals(part)[:1] for part in cleaned if part]
+    return Unclear(
+        "One command a line, each at the start of its own.", nearest=tuple(one for line in lines for one in line)
+    )
+
+
+def _parse(words: list[str]) -> Parsed:
     if not words:
         return Help()
     verb = ALIASES.get(words[0].casefold(), words[0].casefold())
     if parse := PARSERS.get(verb):
         return parse(verb, words[1:])
-    return _unknown(words)
+    return Unclear(f"There is no command {verb[:40]}.")
 
 
 def _without_courtesy(words: list[str]) -> list[str]:
@@ -135,13 +165,6 @@ def _without_courtesy(words: list[str]) -> list[str]:
             return [*words[:-1], bare]
         words = words[:-1]
     return words
-
-
-def _unknown(words: list[str]) -> Unclear:
-    verb = words[0].casefold()
-    near = difflib.get_close_matches(verb, [*VERBS, *ALIASES], n=2, cutoff=0.6)
-    known = tuple(dict.fromkeys(f"/mlm {shlex.join([ALIASES.get(name, name), *words[1:4]])}" for name in near))
-    return Unclear(f"There is no command {verb[:40]}.", nearest=known or ("/mlm help",))
 
 
 def _parse_help(_verb: str, words: list[str]) -> Parsed:
@@ -177,7 +200,9 @@ def _parse_rerun(verb: str, words: list[str]) -> Parsed:
         return _bad_option(verb, extra[0])
     if {"--gb200", "--h100"} <= options:
         return Unclear("--gb200 and --h100 exclude each other.")
-    rest = [word for word in words if not word.startswith("--")]
+    rest = _without_filling([word for word in words if not word.startswith("--")])
+    if rest is None:
+        return Unclear("rerun what?", nearest=("/mlm rerun failed", "/mlm rerun all"))
     target: Target = "failed"
     if rest:
         first = rest[0].casefold()
@@ -199,6 +224,15 @@ def _parse_rerun(verb: str, words: list[str]) -> Parsed:
     )
 
 
+def _without_filling(words: list[str]) -> list[str] | None:
+    """`the failed tests` is `failed`; None if nothing is left of what was said."""
+    rest = [word for word in words if word.casefold() not in ARTICLES]
+    if len(rest) > 1 and rest[-1].casefold() in NOUNS and rest[0].casefold() in {*TARGETS} - {"job"}:
+        rest = rest[:-1]
+    only_noun = len(rest) == 1 and rest[0].casefold() in NOUNS - {"job"}
+    return None if only_noun or (words and not rest) else rest
+
+
 def _alternatives(word: str) -> list[str]:
     return [part for part in word.split(",") if part]
 
@@ -213,9 +247,7 @@ def _wrong_number(target: Target, selectors: tuple[str, ...]) -> Unclear | None:
 
 
 def _bad_option(verb: str, option: str) -> Unclear:
-    known = RERUN_OPTIONS if verb == "rerun" else (RERUN_OPTIONS[0], *PLAIN_OPTIONS.get(verb, ()))
-    near = difflib.get_close_matches(option, known, n=1)
-    return Unclear(f"{verb} has no option {option[:40]}.", nearest=tuple(f"/mlm {verb} {name}" for name in near))
+    return Unclear(f"{verb} has no option {option[:40]}.")
 
 
 PARSERS: Mapping[str, Callable[[str, list[str]], Parsed]] = {

@@ -3,40 +3,46 @@
 from __future__ import annotations
 
 import difflib
-import shlex
+from dataclasses import replace
 
 from handlers.context import Context, Pull
 from handlers.runs import candidates, main_run, runs_of_head
 from handlers.selection import Candidate, Selected, nearest, select
 
-from .choosing import of_kind, quoted
-from .grammar import Plain, Rerun, parse_line
+from .choosing import of_kind
+from .grammar import Plain, Rerun, parse_line, typed
 
 PREFIX = "/mlm "
+#: Begins what the reader has to fill in.
+PLACEHOLDER = "<"
 
 
-async def mended(line: str, pull: Pull | None, ctx: Context) -> str:
-    """Return the suggestion with each selector that means nothing here replaced by the nearest that does."""
+async def mended(line: str, pull: Pull | None, ctx: Context) -> str | None:
+    """Return the suggestion with each selector that means nothing here replaced by the nearest that does.
+
+    None if one has no near job: the line would only be declined.
+    """
     parsed = parse_line(line.removeprefix(PREFIX))
     if isinstance(parsed, Plain) and parsed.verb == "run":
         words = [_near(word, list(ctx.config.run_words)) for word in parsed.words]
-        return PREFIX + " ".join(["run", *words])
-    if not isinstance(parsed, Rerun) or not parsed.selectors or pull is None:
+        return PREFIX + " ".join(["run", *words, *(["--dry-run"] if parsed.dry_run else [])])
+    if not isinstance(parsed, Rerun) or not parsed.selectors or pull is None or PLACEHOLDER in line:
         return line
     run = main_run(await runs_of_head(pull, ctx), number=pull.number, config=ctx.config)
     if run is None:
         return line
     pool = of_kind(parsed.target, candidates(await ctx.github.jobs(run.id), ctx.config.jobs))
-    target = [] if parsed.target == "any" else [parsed.target]
     words = [_mend(word, pool) for word in parsed.selectors]
-    return PREFIX + " ".join(["rerun", *target, ",".join(words)])
+    if any(word is None for word in words):
+        return None
+    return PREFIX + typed(replace(parsed, selectors=tuple(word for word in words if word is not None)))
 
 
-def _mend(word: str, pool: list[Candidate]) -> str:
+def _mend(word: str, pool: list[Candidate]) -> str | None:
     if isinstance(select(pool, [word]), Selected):
-        return quoted(word)
+        return word
     near = nearest(pool, word)
-    return quoted(near[0]) if near else shlex.quote(word)
+    return near[0] if near else None
 
 
 def _near(word: str, known: list[str]) -> str:

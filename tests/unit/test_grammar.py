@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from handlers.commands.grammar import VERBS as KNOWN
-from handlers.commands.grammar import Help, Plain, Rerun, Unclear, parse_line
+from handlers.commands.grammar import Help, Plain, Rerun, Unclear, parse_line, typed
 from handlers.commands.lines import MAX_COMMANDS, command_lines
 from handlers.commands.registry import VERBS
+from handlers.commands.vocabulary import VERBS as KNOWN
 
 
 @pytest.mark.parametrize(
@@ -89,6 +89,12 @@ def test_at_most_five_commands() -> None:
         ("rerun gpt3_mla", Rerun("any", ("gpt3_mla",))),
         ("rerun job 'a b - latest'", Rerun("job", ("a b - latest",))),
         ("rerun job 12345", Rerun("job", ("12345",))),
+        ("please rerun the failed tests", Rerun()),
+        ("rerun the failed jobs --dry-run", Rerun(dry_run=True)),
+        ("rerun all tests", Rerun("all")),
+        ("rerun the unit tests", Rerun("unit")),
+        ("rerun unit models bucket", Rerun("unit", ("models",))),
+        ("rerun job linting", Rerun("job", ("linting",))),
         ("rerun lint --dry-run", Rerun("lint", dry_run=True)),
         ("rerun unit moe --gb200 --force", Rerun("unit", ("moe",), force=True, gb200=True)),
         ("rerun unit models -- it hung again", Rerun("unit", ("models",))),
@@ -115,6 +121,14 @@ def test_commands_are_read(line: str, command: object) -> None:
         ("rerun all models", "takes no further words", "/mlm rerun all"),
         ("rerun job", "Which job", '/mlm rerun job "<exact name>"'),
         ("rerun --dryrun", "no option --dryrun", "/mlm rerun --dry-run"),
+        ("rerun all --dryrun", "no option --dryrun", "/mlm rerun all --dry-run"),
+        ("rerun unit 'a b' c d e --dryrun", "no option --dryrun", "/mlm rerun unit 'a b' c d e --dry-run"),
+        ("reurn faild", "no command reurn", "/mlm rerun failed"),
+        ("rerunn models --fource --now", "no command rerunn", "/mlm rerun models --force --now"),
+        ("version; /mlm ping", "One command a line", "/mlm ping"),
+        ("version; /mlm ping", "One command a line", "/mlm version"),
+        ("rerun failed @mlm-bot statsu", "One command a line", "/mlm status"),
+        ("rerun the tests", "rerun what", "/mlm rerun failed"),
         ("rerun --noww", "no option --noww", "/mlm rerun --now"),
         ("rerun --gb200 --h100", "exclude", ""),
         ("rerun 'x", "not closed", ""),
@@ -127,6 +141,25 @@ def test_mistakes_are_answered_not_guessed(line: str, words: str, nearest: str) 
     assert isinstance(found, Unclear)
     assert words in found.why
     assert nearest in (found.nearest or ("",))
+
+
+@pytest.mark.parametrize(
+    "line", ["rerun all --dryrun", "reurn faild --foo", "version; /mlm pign", "statsu", "canzel x --dryrun"]
+)
+def test_only_what_is_understood_is_proposed(line: str) -> None:
+    found = parse_line(line)
+    assert isinstance(found, Unclear)
+    for proposal in found.nearest:
+        assert not isinstance(parse_line(proposal.removeprefix("/mlm ")), Unclear)
+
+
+@pytest.mark.parametrize(
+    "line", ["rerun", "rerun all --now", "rerun unit models,'a b/**/*.py' --force --gb200", "rerun moe --sha abcdef0"]
+)
+def test_a_rerun_can_be_typed_again(line: str) -> None:
+    parsed = parse_line(line)
+    assert isinstance(parsed, Rerun)
+    assert parse_line(typed(parsed)) == parsed
 
 
 def test_grammar_and_registry_know_the_same_verbs() -> None:

@@ -1,0 +1,48 @@
+"""The words that commands are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+Target = Literal["failed", "all", "unit", "functional", "lint", "build", "job", "any"]
+
+#: Another word for the same verb.
+ALIASES: Mapping[str, str] = {
+    "retry": "rerun",
+    "retest": "rerun",
+    "re-run": "rerun",
+    "stop": "cancel",
+    "diagnose": "analyze",
+    "explain": "analyze",
+    "?": "help",
+}
+PLAIN = (
+    "run",
+    "cancel",
+    "analyze",
+    "status",
+    "queue",
+    "logs",
+    "labels",
+    "label",
+    "unlabel",
+    "mute",
+    "unmute",
+    "flaky",
+    "feedback",
+    "why",
+    "ping",
+    "version",
+)
+VERBS = ("rerun", *PLAIN, "help")
+TARGETS = ("failed", "all", "unit", "functional", "lint", "build", "job")
+POLITE = frozenset({"please", "pls", "plz", "thanks", "thank", "you", "thx"})
+#: Said around what is meant: `rerun the failed tests` is `rerun failed`.
+ARTICLES = frozenset({"the", "a", "my", "these", "those"})
+NOUNS = frozenset({"test", "tests", "job", "jobs", "ones", "one", "leg", "legs", "bucket", "buckets"})
+#: How a command may be addressed; more than one on a line are several commands.
+NAMES = frozenset({"/mlm", "/mlm-bot", "@mlm-bot", "@mlm-bot[bot]"})
+RERUN_OPTIONS = ("--dry-run", "--force", "--gb200", "--h100", "--now", "--sha")
+#: `analyze` reads everything afresh anyway; the option is accepted because people know it from elsewhere.
+PLAIN_OPTIONS: Mapping[str, tuple[str, ...]] = {"analyze": ("--fresh",)}
