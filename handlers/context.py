@@ -111,6 +111,7 @@ class Run:
     created_at: datetime
     html_url: str
     pull_numbers: tuple[int, ...] = ()
+    started_at: datetime | None = None  # of the newest attempt
 
 
 @dataclass(frozen=True)

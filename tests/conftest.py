@@ -21,3 +21,12 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     made.github.add_repo("NVIDIA/Megatron-LM")
     async with made:
         yield made
+
+
+@pytest.fixture
+async def nothing_unexpected(world: World) -> AsyncIterator[None]:
+    """Fail a story whose bot asked for what GitHub does not have, or changed anything but what a bot may change."""
+    yield
+    from stories import surprises
+
+    assert surprises(world) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from world import World
 
 from bot.demo.actions_state import Run
@@ -10,6 +12,14 @@ from bot.demo.state import Pull
 MODELS = "tests/unit_tests/models/**/*.py - latest"
 DATA = "tests/unit_tests/data/**/*.py - latest"
 MOE = "tests/unit_tests/transformer/moe/**/*.py - latest"
+#: All that the bot ever changes on GitHub; each kind is counted by the story that is about it.
+CHANGES = re.compile(
+    r"POST .*/access_tokens|POST .*/issues/\d+/(comments|labels)|DELETE .*/issues/\d+/labels/.+|"
+    r"PATCH .*/issues/comments/\d+|(POST|DELETE) .*/(issues|pulls)/comments/\d+/reactions(/\d+)?|"
+    r"POST .*/actions/(runs|jobs)/\d+/(rerun|rerun-failed-jobs|cancel)|(POST|PATCH) .*/check-runs(/\d+)?"
+)
+#: What may be missing without anything being wrong.
+MAY_BE_MISSING = re.compile(r".*/(contents/\.github/.+|git/ref/.+|logs|labels/.+|memberships/.+|permission|pulls/\d+)")
 FAILURE = "ModuleNotFoundError: No module named 'flash_attn'\n##[error]Process completed with exit code 1.\n"
 
 
@@ -40,3 +50,17 @@ def report(world: World, pull: Pull) -> str:
     """The one comment on failures; "" if there is none."""
     found = [body for body in world.answers(pull) if body.startswith("<!-- mlm-bot:report")]
     return found[0] if found else ""
+
+
+def surprises(world: World) -> list[str]:
+    """Requests of the bot that nobody could expect: a change of another kind, a bad request, an address that is none."""
+    found = []
+    for seen in world.github.requests:
+        line = f"{seen.method} {seen.path}"
+        if seen.server == "api" and (
+            (seen.method != "GET" and not CHANGES.fullmatch(line))
+            or seen.status in {400, 401, 405, 415, 422}
+            or (seen.status == 404 and not MAY_BE_MISSING.fullmatch(seen.path))
+        ):
+            found.append(f"{line}: {seen.status}")
+    return found

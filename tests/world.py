@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import aiohttp
 from aiohttp import web
@@ -38,11 +38,13 @@ class World:
         rounds: Rounds | None = None,
         api_url: str = "",
         answer_within_s: float = 60.0,
+        **more: Any,
     ) -> None:
         self.github = github or SimulatedGitHub()
         self.data_dir = data_dir
         self.label_debounce_s = label_debounce_s
         self.database_url = database_url
+        self.more = more  # settings that a test needs to differ
         self.rounds = rounds
         self.api_url = api_url
         self.limits = replace(IMPATIENT, answer_within_s=answer_within_s)
@@ -65,6 +67,7 @@ class World:
             shutdown_grace_s=1.0,
             sweep_every_s=0,
             analysis_workers=1,
+            **self.more,
         )
 
     @property

@@ -82,6 +82,7 @@ class RunData(BaseModel):
     head_branch: str | None = None
     run_attempt: int = 1
     created_at: datetime
+    run_started_at: datetime | None = None
     html_url: str
     pull_requests: list[PullOfRunData] | None = None
 
@@ -101,6 +102,7 @@ class RunData(BaseModel):
             created_at=self.created_at,
             html_url=self.html_url,
             pull_numbers=tuple(numbers),
+            started_at=self.run_started_at,
         )
 
 

@@ -85,8 +85,10 @@ async def _later(command: Rerun, ask: Ask, run: Run, ctx: Context) -> Outcome:
     pull, line = ask.pull, _as_typed(ask.line)
     if pull is None:
         raise ValueError("a re-run needs a pull request")
-    ours = await already_started(run.id, run.attempt, ctx)
-    if ours is not None and not command.now:
+    ours = await already_started(run.id, run.attempt, ctx) is not None
+    # Somebody was quicker: a person with a mouse, or another bot that obeys the same comment.
+    others = run.attempt > 1 and run.started_at is not None and run.started_at >= ask.at
+    if (ours or others) and not command.now:
         return await _refused(Refusal("running", run), ask, ctx)
     if command.now and not (await may("cancel", ask.people, pull, ctx)).allowed:
         return Outcome(f"{replies.run_link(run)} is in progress, and you may not cancel it. Leave out `--now`.", "-1")

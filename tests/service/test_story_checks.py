@@ -12,6 +12,8 @@ from bot.demo.check_state import CheckRun
 from bot.demo.github import SimulatedGitHub
 from bot.demo.state import Pull
 
+pytestmark = pytest.mark.usefixtures("nothing_unexpected")
+
 
 @pytest.fixture
 def github(world: World) -> SimulatedGitHub:

@@ -16,6 +16,9 @@ FAILED_TEST = (
 )
 
 
+pytestmark = pytest.mark.usefixtures("nothing_unexpected")
+
+
 @pytest.fixture
 def github(world: World) -> SimulatedGitHub:
     world.github.add_user("ada", "write")

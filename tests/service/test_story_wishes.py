@@ -10,6 +10,8 @@ from world import World
 
 from bot.demo.github import SimulatedGitHub
 
+pytestmark = pytest.mark.usefixtures("nothing_unexpected")
+
 
 @pytest.fixture
 def github(world: World) -> SimulatedGitHub:
