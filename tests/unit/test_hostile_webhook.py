@@ -1,7 +1,8 @@
-"""Bodies that are signed and yet not what GitHub sends: each is work, no work, or a malformed delivery; never a crash."""
+"""Signed bodies that are not what GitHub sends: each is work, no work, or a malformed delivery; never a crash."""
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 from collections.abc import Iterator
@@ -24,7 +25,11 @@ KINDS = sorted(KEEPERS)
 
 
 @pytest.fixture(scope="module")
-async def payloads() -> dict[tuple[str, str], dict[str, Any]]:
+def payloads() -> dict[tuple[str, str], dict[str, Any]]:
+    return asyncio.run(real_payloads())
+
+
+async def real_payloads() -> dict[tuple[str, str], dict[str, Any]]:
     async with SimulatedGitHub() as github:
         github.add_repo("NVIDIA/Megatron-LM")
         pull = await github.open_pull(labels=["bug"])
