@@ -53,7 +53,7 @@ def report(world: World, pull: Pull) -> str:
 
 
 def surprises(world: World) -> list[str]:
-    """Requests of the bot that nobody could expect: a change of another kind, a bad request, an address that is none."""
+    """Requests of the bot that nobody could expect: another kind of change, a bad request, no such address."""
     found = []
     for seen in world.github.requests:
         line = f"{seen.method} {seen.path}"

@@ -24,8 +24,10 @@ async def mended(line: str, pull: Pull | None, ctx: Context) -> str | None:
     """
     parsed = parse_line(line.removeprefix(PREFIX))
     if isinstance(parsed, Plain) and parsed.verb == "run":
-        words = [_near(word, list(ctx.config.run_words)) for word in parsed.words]
-        return PREFIX + " ".join(["run", *words, *(["--dry-run"] if parsed.dry_run else [])])
+        near = [_near(word, list(ctx.config.run_words)) for word in parsed.words]
+        known = [word for word in near if word is not None]
+        options = ["--dry-run"] if parsed.dry_run else []
+        return PREFIX + " ".join(["run", *known, *options]) if len(known) == len(near) else None
     if not isinstance(parsed, Rerun) or not parsed.selectors or pull is None or PLACEHOLDER in line:
         return line
     run = main_run(await runs_of_head(pull, ctx), number=pull.number, config=ctx.config)
@@ -45,6 +47,6 @@ def _mend(word: str, pool: list[Candidate]) -> str | None:
     return near[0] if near else None
 
 
-def _near(word: str, known: list[str]) -> str:
+def _near(word: str, known: list[str]) -> str | None:
     found = difflib.get_close_matches(word, known, n=1)
-    return found[0] if found else word
+    return found[0] if found else None

@@ -70,7 +70,11 @@ def _report(ask: Ask, pull: Pull) -> Task:
 
 
 async def _jobs(command: Plain, pull: Pull, ctx: Context) -> list[str] | Outcome:
-    words = command.words[1:] if command.words[0] == "job" and len(command.words) > 1 else command.words
+    words = (
+        command.words[1:]
+        if command.words[0].casefold() in {"job", "jobs"} and len(command.words) > 1
+        else command.words
+    )
     run = main_run(await runs_of_head(pull, ctx), number=pull.number, config=ctx.config)
     jobs = await ctx.github.jobs(run.id) if run is not None else ()
     found = select(candidates(jobs, ctx.config.jobs), words)

@@ -105,7 +105,8 @@ def refused(refusal: Refusal, *, config: RepoConfig) -> str:
         "mirror_stale": f"Not started: the mirrored branch is not at the head {head}, so a re-run could test code that "
         f"nobody vetted. This comment mirrors it: {line}. It must come from {prose(vetting.who)}.",
         "newer_than_request": f"Not started: {head} came after your comment. Comment again if you mean that commit.",
-        "running": f"Already under way: {where}. GitHub refuses a re-run until it is done.",
+        "running": f"Already under way: {where}. GitHub refuses a re-run until it is done. "
+        f"{code('/mlm status')} tells how far it is.",
         "too_old": f"Not started: {where} is older than {limits.rerun_days} days; GitHub re-runs no older ones. {push}",
         "too_many": f"Not started: {where} was re-run {limits.reruns_per_run} times, GitHub's limit. {push}",
     }
@@ -138,7 +139,7 @@ def unresolved(miss: Unresolved, *, prefix: str, quote: Sequence[str] = ()) -> s
     choices = [code(f"{prefix} {choice}", limit=300) for choice in (quote or miss.choices)[:SHOWN]]
     if miss.ambiguous:
         return f"{code(miss.word)} could mean several jobs. Which? {', '.join(choices)}"
-    near = f" The nearest: {', '.join(choices)}" if choices else ""
+    near = f" The nearest: {', '.join(choices)}" if choices else f" {code('/mlm status')} names the jobs that failed."
     return f"No job of the newest attempt matches {code(miss.word)}.{near}"
 
 

@@ -72,8 +72,9 @@ async def test_a_draft_that_is_not_mirrored_says_what_starts_it(world: World, gi
     assert await say(world, pull, "run tests") == [
         (
             f"Added `Run tests`. There is no CI run for the head `{pull.head_sha[:7]}`: the commit is not mirrored. "
-            f"This is a draft, which is not mirrored by itself. This comment starts one: `/ok to test {pull.head_sha}`. It "
-            "must come from a trusted user of this repository (copy-pr-bot obeys people, not apps).\n"
+            f"This is a draft, which is not mirrored by itself. This comment starts one: "
+            f"`/ok to test {pull.head_sha}`. It must come from a trusted user of this repository "
+            "(copy-pr-bot obeys people, not apps).\n"
         )
     ]
     assert list(pull.labels) == ["Run tests"]

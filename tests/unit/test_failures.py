@@ -207,7 +207,8 @@ def test_the_run_that_commands_act_upon() -> None:
 
 
 async def test_every_name_of_a_task_is_known() -> None:
-    assert set(TASKS) == {"delivery", "diagnose", "report", "labels", "wish", "command", "vet"}
+    known = {"delivery", "diagnose", "report", "labels", "wish", "command", "vet", "rescan"}
+    assert set(TASKS) == known | {"button", "retry", "rerun-wish"}
     assert len(DELIVERIES) == 9
     with pytest.raises(KeyError):
         await perform(Task("no-such-task", Repo(1, "a/b", 2), key="k"), scene(Desk(log=LOG, artifacts={}, listed=[])))
