@@ -90,7 +90,7 @@ def analyses(path: Path) -> Callable[[], Cost]:
 
 def whole_process(bench: Bench) -> list[Row]:
     rows = []
-    for ranks, mb, runs in ((8, 60, bench.runs), (64, 64, min(bench.runs, 3))):
+    for ranks, mb, runs in ((8, 60, bench.runs), (64, 64, min(bench.runs, 2))):
         path = bench.artifact(ranks, mb)
         pairs = in_turns(unzip_and(GREP, path), analyses(path), runs=runs)
         peer, ours = pairs.middle("cpu_s")
