@@ -11,8 +11,8 @@ from string import Template
 from analyzers.rules import RuleSet
 from config.repo import default_config
 from config.rule_files import rule_documents
-from handlers.commands.vocabulary import ALIASES
 from handlers.commands.registry import VERBS
+from handlers.commands.vocabulary import ALIASES
 
 DOCS = Path(__file__).parent
 

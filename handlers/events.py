@@ -15,7 +15,7 @@ from config.repo import default_config
 
 from .commands.lines import command_lines
 from .context import Event, Place, Repo
-from .job_names import is_consequence
+from .job_names import is_consequence, read_name
 from .payloads import (
     Changes,
     CheckDelivery,
@@ -91,12 +91,17 @@ class Own:
 def _job(payload: Mapping[str, Any], _envelope: Envelope, _own: Own) -> Data | None:
     job = JobDelivery.model_validate(payload).workflow_job
     patterns = default_config().jobs
-    if job.name == patterns.plan and job.conclusion == "success" and job.run_attempt > 1:
-        return {"job_id": job.id, "run_id": job.run_id, "attempt": job.run_attempt, "planned": True}
+    if job.conclusion == "success" and job.run_attempt > 1 and _may_plan(job.name):
+        return {"job_id": job.id, "run_id": job.run_id, "attempt": job.run_attempt, "planned": job.name}
     broke_off = job.conclusion == "cancelled" and any(step.conclusion in RED for step in job.steps)
     if (job.conclusion not in RED and not broke_off) or is_consequence(job.name, patterns):
         return None
     return {"job_id": job.id, "run_id": job.run_id, "attempt": job.run_attempt}
+
+
+def _may_plan(name: str) -> bool:
+    """Which job of a new attempt plans it is the repository's to say; its settings are not at hand here."""
+    return read_name(name, default_config().jobs).kind == "other" and not is_consequence(name, default_config().jobs)
 
 
 def _run(payload: Mapping[str, Any], _envelope: Envelope, _own: Own) -> Data | None:

@@ -29,10 +29,12 @@ class Explained:
     notes: tuple[str, ...] = ()
 
 
-async def on_job_completed(task: Task, data: dict[str, Any], _ctx: Context) -> list[Task]:
+async def on_job_completed(task: Task, data: dict[str, Any], ctx: Context) -> list[Task]:
     """Look into a failed job; check what a re-run of ours will test."""
     job_id = int(data["job_id"])
-    if data.get("planned"):
+    if planned := data.get("planned"):
+        if planned != ctx.config.jobs.plan:
+            return []
         return [Task("vet", task.repo, key=f"{data['run_id']}-{data['attempt']}", data=data)]
     return [diagnose_task(job_id, task)]
 

@@ -11,6 +11,7 @@ from handlers.permissions import may
 from handlers.plans import plan_for, read_plan
 from handlers.render import replies
 from handlers.render.safe_text import code, commit, count, link
+from handlers.reporting import KEY as REPORT
 from handlers.runs import failed_gates, failed_leaves, main_run, mirror_sha, runs_of_head
 
 from .asking import Ask, Outcome
@@ -84,7 +85,10 @@ async def analyze(_command: Plain, ask: Ask, ctx: Context) -> Outcome:
         return Outcome(f"{replies.run_link(found)} has no failed job to look into.")
     repo = ask.task.repo
     tasks = [Task("diagnose", repo, key=f"{job.id}-{ask.key}", data={"job_id": job.id}) for job in leaves]
-    return Outcome(f"Reading the logs of {count(len(leaves), 'failed job')} again.", "rocket", tuple(tasks))
+    told = await ctx.comments.find(_pull(ask).number, key=REPORT)
+    where = f"My {link('comment', told.html_url)}" if told is not None else "My comment"
+    what = f"Reading the logs of {count(len(leaves), 'failed job')} again."
+    return Outcome(f"{what} {where} changes if they say something else now, and stays if not.", "rocket", tuple(tasks))
 
 
 async def cancel(command: Plain, ask: Ask, ctx: Context) -> Outcome:

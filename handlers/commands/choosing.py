@@ -15,6 +15,9 @@ from handlers.selection import Candidate, Unresolved, select
 from .corrections import near_target
 from .grammar import Rerun, quoted
 
+#: Targets whose jobs are there only once a run has come to them.
+STAGED = frozenset({"unit", "functional"})
+
 
 @dataclass(frozen=True)
 class Call:
@@ -61,6 +64,11 @@ def _all_failed(failed: Sequence[Candidate]) -> Call:
 def pick(command: Rerun, pool: Sequence[Candidate]) -> Sequence[Candidate] | Declined:
     """Resolve what was typed among the jobs that the target allows."""
     kind = of_kind(command.target, pool)
+    if not kind and command.target in STAGED:
+        return Declined(
+            f"The newest attempt has not come to any {command.target} job: they start when the jobs before them pass. "
+            f"How it stands: {code('/mlm status')}"
+        )
     picked = select(kind, command.selectors, gb200=command.gb200)
     word = "" if command.target == "any" else f" {command.target}"
     if isinstance(picked, Unresolved):

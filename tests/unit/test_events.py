@@ -42,6 +42,9 @@ def job(name: str = MODELS, conclusion: str = "failure", **more: Any) -> dict[st
         (job("${{ matrix.bucket }} - latest"), False),
         (job("configure", "success"), False),
         (job("configure", "success", run_attempt=2), True),
+        (job("plan of another repository", "success", run_attempt=2), True),
+        (job("tests/unit_tests/models/**/*.py - latest", "success", run_attempt=2), False),
+        (job("Nemo_CICD_Test", "success", run_attempt=2), False),
     ],
 )
 def test_jobs(fields: dict[str, Any], needed: bool) -> None:
@@ -52,6 +55,7 @@ def test_jobs(fields: dict[str, Any], needed: bool) -> None:
     ("fields", "needed"),
     [
         ({"event": "push", "conclusion": "failure"}, True),
+        ({"event": "push", "conclusion": None}, True),
         ({"event": "push", "conclusion": "success"}, True),
         ({"event": "merge_group", "conclusion": "failure"}, True),
         ({"event": "schedule", "conclusion": "failure"}, False),

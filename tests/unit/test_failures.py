@@ -12,6 +12,7 @@ from fakes import HEAD, MODELS, NOW, make_artifact, make_diagnosis, make_job, ma
 from analyzers.model import Category, Diagnosis
 from config.repo import default_config
 from handlers.context import Artifact, Fetched, Job, JobFinding, RefusedError, Repo, Task
+from handlers.events import KEEPERS
 from handlers.failures import explain, keep, unexplained
 from handlers.reruns import Order, start, was_started
 from handlers.runs import main_run, merge_queue_pull, mirrored_pull
@@ -209,6 +210,6 @@ def test_the_run_that_commands_act_upon() -> None:
 async def test_every_name_of_a_task_is_known() -> None:
     known = {"delivery", "diagnose", "report", "labels", "wish", "command", "vet", "rescan"}
     assert set(TASKS) == known | {"button", "retry", "rerun-wish"}
-    assert len(DELIVERIES) == 9
+    assert set(DELIVERIES) == set(KEEPERS), "what is kept is acted upon, and the other way round"
     with pytest.raises(KeyError):
         await perform(Task("no-such-task", Repo(1, "a/b", 2), key="k"), scene(Desk(log=LOG, artifacts={}, listed=[])))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from config.repo import default_config
-from handlers.commands.grammar import Rerun
 from handlers.commands.choosing import Call, Declined, decide
+from handlers.commands.grammar import Rerun
 from handlers.job_names import is_consequence, read_name
 from handlers.selection import Candidate, Selected, Unresolved, select
 
@@ -139,3 +139,17 @@ def test_what_github_cannot_do_is_explained(command: Rerun, failed: tuple[str, .
     found = decide(command, pool(*failed), ())
     assert isinstance(found, Declined)
     assert words in found.text
+
+
+@pytest.mark.parametrize("target", ["unit", "functional"])
+def test_a_stage_that_was_not_reached_is_said_to_be_so(target: str) -> None:
+    early = [item for item in pool("linting") if item.name.kind == "lint"]
+    declined = decide(Rerun(target, ("gpt3",)), early, [])  # type: ignore[arg-type]
+    assert isinstance(declined, Declined)
+    assert declined.text.startswith(f"The newest attempt has not come to any {target} job")
+
+
+def test_a_mistyped_target_is_named_first_among_what_is_near() -> None:
+    declined = decide(Rerun("any", ("faild",)), pool("models"), [])
+    assert isinstance(declined, Declined)
+    assert "No job of the newest attempt matches `faild`. The nearest: `/mlm rerun failed`" in declined.text
