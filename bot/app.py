@@ -12,6 +12,7 @@ import structlog
 from aiohttp import web
 
 from bot.analysis import AnalysisPool
+from bot.contact import Contact
 from bot.contexts import Contexts
 from bot.engine.adapter import Engine, EngineSettings
 from bot.engine.locks import lock_for
@@ -26,7 +27,7 @@ from bot.web.metrics import Metrics
 from bot.web.webhook import MAX_BODY, Slim, Webhook
 from config.settings import Settings
 from handlers import events, tasks
-from handlers.context import Event, RateLimitedError, Repo, Task
+from handlers.context import Event, Repo, Task
 
 log = structlog.get_logger()
 
@@ -37,6 +38,7 @@ GATEWAY = web.AppKey("gateway", Gateway)
 DATABASE = web.AppKey("database", Database)
 ANALYSIS = web.AppKey("analysis", AnalysisPool)
 CONTEXTS = web.AppKey("contexts", Contexts)
+CONTACT = web.AppKey("contact", Contact)
 ENGINE = web.AppKey("engine", Engine)
 LIMITS = web.AppKey("limits", Limits)
 ADMISSION = web.AppKey("admission", Admission)
@@ -47,18 +49,19 @@ FORGET_EVERY_S = 6 * 3600.0
 NO_REPO = 0
 #: Names the lock of the one process that sweeps.
 SWEEPER = "sweeper"
-#: Seconds before GitHub is tried again when it could not be reached at the start; doubled each time up to the last.
-RECONNECT_S = (1.0, 30.0)
 #: Seconds without a byte; the time that a large download takes in all is not limited.
 SILENCE_LIMIT_S = 60.0
 
 
-def build_app(settings: Settings, *, limits: Limits | None = None, rounds: Rounds | None = None) -> web.Application:
+def build_app(
+    settings: Settings, *, limits: Limits | None = None, rounds: Rounds | None = None, listen_first: bool = False
+) -> web.Application:
     """Build the service; nothing is opened before it starts.
 
     Args:
         limits, rounds: how to deal with GitHub, and when to look for what was missed, where a demo or a test must not
             be as patient as the settings say.
+        listen_first: do not wait for GitHub before the app listens; the caller looks at `app[CONTACT].first()`.
     """
     # One byte more than GitHub sends: aiohttp refuses a body of exactly the limit.
     app = web.Application(client_max_size=MAX_BODY + 1)
@@ -67,7 +70,10 @@ def build_app(settings: Settings, *, limits: Limits | None = None, rounds: Round
     app[ADMISSION] = Admission()
     app[LIMITS] = limits or _limits(settings)
     app[ROUNDS] = rounds or Rounds(settings.sweep_every_s, pause_s=settings.write_pause_s)
-    app.cleanup_ctx.extend([_session, _database, _analysis, _gateway, _engine, _sweep])
+    # The engine before the contact: whether we may run here at all is known at once, GitHub may take long.
+    app.cleanup_ctx.extend([_session, _database, _analysis, _gateway, _engine, _contact, _sweep])
+    if not listen_first:
+        app.cleanup_ctx.append(_first_contact)
     token = settings.viewer_token
     app.router.add_get("/", Index(token.get_secret_value() if token else None).show)
     app.router.add_post("/webhook", _deliver)
@@ -146,32 +152,20 @@ async def _gateway(app: web.Application) -> AsyncIterator[None]:
     )
     contexts = Contexts(gateway, app[DATABASE], app[ANALYSIS], _now, settings.label_debounce_s, settings.caps)
     app[GATEWAY], app[CONTEXTS] = gateway, contexts
-    connecting = None if await _connect(contexts) else asyncio.create_task(_keep_connecting(contexts))
     yield
-    if connecting is not None:
-        connecting.cancel()
-        await asyncio.gather(connecting, return_exceptions=True)
     await gateway.close()
 
 
-async def _connect(contexts: Contexts) -> bool:
-    """Learn from GitHub who we are; False if it cannot be reached now, which must not keep the bot from starting."""
-    try:
-        await contexts.gateway.start()
-    except RateLimitedError as error:
-        log.warning("github.unreachable", why=str(error))
-        return False
-    contexts.connected = True
-    log.info("github.connected", app=contexts.gateway.app.slug)
-    return True
+async def _contact(app: web.Application) -> AsyncIterator[None]:
+    contact = app[CONTACT] = Contact(app[CONTEXTS])
+    contact.begin()
+    yield
+    await contact.end()
 
 
-async def _keep_connecting(contexts: Contexts) -> None:
-    pause_s, longest_s = RECONNECT_S
-    while not contexts.connected:
-        await asyncio.sleep(pause_s)
-        pause_s = min(2 * pause_s, longest_s)
-        await _connect(contexts)
+async def _first_contact(app: web.Application) -> AsyncIterator[None]:
+    await app[CONTACT].first()
+    yield
 
 
 async def _engine(app: web.Application) -> AsyncIterator[None]:
@@ -290,7 +284,7 @@ def _health(app: web.Application) -> Health:
 
     async def github() -> None:
         if not contexts.connected:
-            raise NotReadyError
+            raise NotReadyError(app[CONTACT].why)
 
     checks = {"database": app[DATABASE].ping, "engine": app[ENGINE].check, "github": github}
     return Health(checks, app[ENGINE].depths, app[METRICS], trouble=app[GATEWAY].weather.trouble)

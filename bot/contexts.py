@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 
 from cachetools import TTLCache
@@ -24,7 +25,7 @@ def _new_cache() -> TTLCache[int, RepoConfig]:
 
 @dataclass
 class Contexts:
-    """One per process. `connected` turns true once GitHub has told who we are."""
+    """One per process. `connected` turns true once GitHub has told who we are; `tried` is set once it was asked."""
 
     gateway: Gateway
     database: Database
@@ -33,6 +34,7 @@ class Contexts:
     label_debounce_s: float
     caps: Caps = field(default_factory=Caps)
     connected: bool = False
+    tried: asyncio.Event = field(default_factory=asyncio.Event)
     _configs: TTLCache[int, RepoConfig] = field(default_factory=_new_cache)
 
     async def of(self, repo: Repo) -> Context:
@@ -41,6 +43,7 @@ class Contexts:
         Raises:
             RateLimitedError: GitHub could not be reached yet, or asks us to wait.
         """
+        await self.tried.wait()  # work that the last process left begins before the first answer is there
         if not self.connected:
             raise RateLimitedError("GitHub could not be reached yet", after_s=NOT_READY_WAIT_S)
         github, comments, files, checks = self.gateway.for_repo(repo)

@@ -55,10 +55,14 @@ async def refused(env: dict[str, str]) -> tuple[int, str]:
 
 
 class Served:
-    """One run of `mlm serve`: `async with Served(env) as bot` is up, and killed at the end if it still runs."""
+    """One run of `mlm serve`: `async with Served(env) as bot` is up, and killed at the end if it still runs.
 
-    def __init__(self, env: dict[str, str]) -> None:
+    `met`: up means that GitHub has been asked who we are, too.
+    """
+
+    def __init__(self, env: dict[str, str], *, met: bool = True) -> None:
         self._env = env
+        self._met = met
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
         self._up = asyncio.Event()
@@ -122,6 +126,7 @@ class Served:
             self.lines.append(line)
             if line["event"] == "serve.listening":
                 self.url = line["url"]
+            if self.url and (not self._met or self.said("github.connected") or self.said("github.unreachable")):
                 self._up.set()
         self._up.set()
 

@@ -66,13 +66,15 @@ async def _serve(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    runner = web.AppRunner(build_app(settings), access_log=None, shutdown_timeout=REQUESTS_GRACE_S)
+    app = build_app(settings, listen_first=True)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=REQUESTS_GRACE_S)
     log = structlog.get_logger()
     try:
         await _start(runner, settings)
         host, port = runner.addresses[0][:2]
         log.info("serve.listening", url=f"http://{f'[{host}]' if ':' in host else host}:{port}")
-        warming = asyncio.create_task(runner.app[ANALYSIS].warm())
+        await _meet_github(app, stop)
+        warming = asyncio.create_task(app[ANALYSIS].warm())
         await stop.wait()
         warming.cancel()
         log.info("serve.stopping")
@@ -92,17 +94,11 @@ async def _start(runner: web.AppRunner, settings: Settings) -> None:
 
     from bot.engine.adapter import ExecutorInUseError  # noqa: PLC0415
     from bot.store.tables import SchemaError  # noqa: PLC0415
-    from handlers.context import RefusedError  # noqa: PLC0415
 
     try:
         await runner.setup()
     except ExecutorInUseError as error:
         raise StartRefusedError(f"MLM_EXECUTOR_ID: {error}") from None
-    except RefusedError as error:
-        raise StartRefusedError(
-            f"MLM_GITHUB_APP_ID, MLM_GITHUB_PRIVATE_KEY: {settings.github_api_url} does not accept them"
-            f" ({error.status}: {error.message})"
-        ) from None
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or type(error).__name__).splitlines()[0]
         raise StartRefusedError(f"MLM_DATABASE_URL: the database cannot be used ({reason})") from None
@@ -114,3 +110,27 @@ async def _start(runner: web.AppRunner, settings: Settings) -> None:
         await web.TCPSite(runner, settings.host, settings.port).start()
     except OSError as error:
         raise StartRefusedError(f"MLM_HOST, MLM_PORT: cannot listen: {error.strerror or error}") from None
+
+
+async def _meet_github(app: web.Application, stop: asyncio.Event) -> None:
+    """Return once GitHub has answered, could not be reached, or we are told to stop.
+
+    Raises:
+        StartRefusedError: GitHub does not accept who we say we are.
+    """
+    from bot.app import CONTACT, SETTINGS  # noqa: PLC0415
+    from handlers.context import RefusedError  # noqa: PLC0415
+
+    first, stopped = asyncio.create_task(app[CONTACT].first()), asyncio.create_task(stop.wait())
+    await asyncio.wait([first, stopped], return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not first.done():
+        first.cancel()
+        return
+    try:
+        first.result()
+    except RefusedError as error:
+        raise StartRefusedError(
+            f"MLM_GITHUB_APP_ID, MLM_GITHUB_PRIVATE_KEY: {app[SETTINGS].github_api_url} does not accept them"
+            f" ({error.status}: {error.message})"
+        ) from None

@@ -50,6 +50,8 @@ class Health:
                 await check()
         except TimeoutError:
             return f"no answer within {self.limit_s:.0f} s"
+        except NotReadyError as error:
+            return str(error) or "not up yet"
         except Exception as error:  # noqa: BLE001 (a probe tells whatever is wrong)
             # The details may hold addresses and names: they belong into the log, not to whoever asks.
             log.warning("ready.failed", part=name, why=repr(error))
@@ -71,4 +73,4 @@ class Health:
 
 
 class NotReadyError(Exception):
-    """A part has not come up yet."""
+    """A part has not come up yet; the message, if there is one, is for whoever asks: no addresses, no names."""
