@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -215,3 +216,25 @@ async def test_sqlite_lets_readers_and_the_writer_work_side_by_side(tmp_path: Pa
 @given(st.from_type(JobFinding))
 def test_every_finding_survives_the_way_through_json(one: JobFinding) -> None:
     assert repr(from_text(to_text(one))) == repr(one)  # NaN is not equal to itself
+
+
+async def test_changes_at_once_are_all_kept(store: Store) -> None:
+    """Each change sees the one before it, however many come together."""
+
+    def add(stored: dict[str, Any] | None) -> dict[str, Any]:
+        return {"count": (stored or {"count": 0})["count"] + 1}
+
+    await asyncio.gather(*(store.change("k", add) for _ in range(20)))
+    assert await store.recall("k") == {"count": 20}
+
+
+async def test_a_change_that_fails_changes_nothing(store: Store) -> None:
+    await store.remember("k", {"a": 1})
+
+    def fail(_: dict[str, Any] | None) -> dict[str, Any]:
+        raise ValueError("no")
+
+    for key in ("k", "new"):
+        with pytest.raises(ValueError, match="no"):
+            await store.change(key, fail)
+    assert [await store.recall(key) for key in ("k", "new")] == [{"a": 1}, None]
