@@ -103,6 +103,23 @@ def test_an_artifact_of_two_jobs_is_unpacked_once(tmp_path: Path) -> None:
     assert diagnose_path(str(path), job_name="a") != first
 
 
+async def test_the_event_loop_has_nothing_to_do_meanwhile(tmp_path: Path) -> None:
+    """Told by the processor time of the loop's own thread: that of the clock is the machine's other work, too."""
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for rank in range(8):
+            archive.writestr(f"1/none_ab/attempt_0/{rank}/stdout.log", f"{'step ' * 20}\n" * 100_000)
+    analysis = AnalysisPool(workers=1, limit_s=90.0)
+    try:
+        await analysis.warm()
+        before = time.thread_time()
+        found = await analysis.diagnose(job_name="a", job_log=None, artifacts=[Fetched(name="a", path=str(path))])
+        assert time.thread_time() - before < 0.02
+        assert found.read.bytes == 8 * 10_100_000
+    finally:
+        await analysis.close()
+
+
 async def test_workers_can_be_started_ahead_of_the_work() -> None:
     async with pool(workers=2) as analysis:
         await analysis.warm()
