@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 #: A search for more patterns than this falls from vector code to an automaton that is seven times slower.
@@ -46,7 +47,7 @@ def complete_search(patterns: Sequence[bytes]) -> Search:
     except ImportError:
         return _pure_complete(patterns)
     compiled = BytesAhoCorasick(patterns, implementation=Implementation.ContiguousNFA)
-    return lambda line: compiled.find_matches_as_indexes(line, overlapping=True)
+    return partial(compiled.find_matches_as_indexes, overlapping=True)
 
 
 def _joined(searches: Sequence[tuple[int, Search]]) -> Search:
