@@ -82,9 +82,10 @@ class Session:
 
     @property
     def running(self) -> Outcome | None:
-        """The test that began and never ended; None once the report began."""
+        """The test that began and never ended; None once the report began, unless pytest was stopped in the test."""
         last = next(reversed(self.outcomes.values()), None)
-        return last if last and last.result is None and not self.reporting else None
+        over = self.reporting and self.stopped is None
+        return last if last and last.result is None and not over else None
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,8 @@ class StoryTeller:
         story.unfinished = last is not None and not last.finished
         story.in_tests = any(session.outcomes for session in sessions)
         running = next((session.running for session in reversed(sessions) if session.running), None)
-        story.running = running.node_id if running and story.unfinished else None
+        stopped = last is not None and last.stopped is not None
+        story.running = running.node_id if running and (story.unfinished or stopped) else None
         bad = [outcome.node_id for session in sessions for outcome in session.bad]
         story.failed = tuple(dict.fromkeys(bad))
         ran = [outcome for session in sessions for outcome in session.outcomes.values()]
