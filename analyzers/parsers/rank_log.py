@@ -41,6 +41,7 @@ _PARSER_ANCHORS = (
     Anchor("rootdir: ", most=50),
     Anchor("s ===", most=1_000),
     Anchor(") ===", most=1_000),
+    Anchor("m ===", most=1_000),  # the same in colours
     Anchor("ImportError while loading conftest", after=200, most=10),
     Anchor("test session starts", after=10, most=50),
     Anchor("error: unrecognized arguments", after=3, most=10),

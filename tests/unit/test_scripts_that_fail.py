@@ -153,3 +153,13 @@ def test_a_driver_that_names_no_process_still_explains_lost_peers(xid: str, cate
     found = answer(ranks(PEERS) | {"1/launcher.log": launcher})
     assert (found.category, found.culprit_ranks) == (category, ())
     assert found.confidence is not Confidence.HIGH
+
+
+def test_a_coloured_closing_line_between_long_prints_is_seen() -> None:
+    """What is logged on stderr after tests that passed accuses nobody."""
+    gap = "printed by a test\n" * 80
+    log = pytest_log({"tests/unit_tests/a/test_a.py::test_one": "PASSED"}, closing=None) + gap
+    log += "\x1b[32m========= \x1b[32m\x1b[1m1 passed\x1b[0m\x1b[32m in 1.23s\x1b[0m\x1b[32m =========\x1b[0m\n"
+    late = raised("RuntimeError: cannot schedule new futures after interpreter shutdown", "megatron/core/a.py:7 f")
+    found = answer(ranks({0: late}, stdout={0: f"{log}{gap}NCCL WARN x\n{gap}"}, of=1))
+    assert found.passed
