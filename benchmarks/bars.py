@@ -31,7 +31,11 @@ def main() -> int:
         rows = []
         for step in steps.STEPS:
             print(f"... {step.__name__.replace('_', ' ')}", file=sys.stderr, flush=True)
-            rows += step(bench)
+            made = step(bench)
+            rows += made
+            print(
+                *(f"    {row.goal}: {row.ours:.3g} {row.unit}" for row in made), sep="\n", file=sys.stderr, flush=True
+            )
         growth = {name: measured(bench) for name, measured in steps.GROWTH.items()}
     print(page.table(rows))
     if options.docs:
