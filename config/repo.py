@@ -137,8 +137,10 @@ class RepoConfig(_Part):
 
     @model_validator(mode="after")
     def _check(self) -> RepoConfig:
-        if "{number}" not in self.mirror_branch:
-            raise ValueError("mirror_branch must hold {number}")
+        if self.mirror_branch.count("{number}") != 1 or _braces(self.mirror_branch, "number"):
+            raise ValueError("mirror_branch must hold {number} once, and no other braces")
+        if _braces(self.vetting.command, "sha"):
+            raise ValueError("vetting.command may hold {sha}, and no other braces")
         if not self.plans or self.plans[-1].label is not None:
             raise ValueError("plans must end with a line whose label is null")
         for verb in self.mutating:
@@ -150,6 +152,15 @@ class RepoConfig(_Part):
     def ci_labels(self) -> frozenset[str]:
         """Labels that change what CI does."""
         return frozenset({*(rule.label for rule in self.plans if rule.label), *self.images, *self.extras})
+
+
+#: PyYAML's own reader takes minutes for 60,000 opening brackets; libyaml refuses them. PyYAML may be built without it.
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def _braces(template: str, name: str) -> bool:
+    """Say whether there is anything else to fill in."""
+    return any(brace in template.replace(f"{{{name}}}", "") for brace in "{}")
 
 
 @cache
@@ -206,10 +217,11 @@ def _read(raw: bytes) -> tuple[dict[str, Any], str]:
         return {}, f"{PATH} is larger than {MAX_BYTES // 1024} KiB and was not read"
     try:
         text = raw.decode()
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=_LOADER)):
             return {}, f"{PATH} uses YAML aliases and was not read"
-        document = yaml.safe_load(text)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        document = yaml.load(text, Loader=_LOADER)  # noqa: S506 (both are safe loaders)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # ValueError: no UTF-8, a day that no month has, a number of too many digits.
         mark = getattr(error, "problem_mark", None)
         return {}, f"{PATH} is not valid YAML" + (f" (line {mark.line + 1})" if mark else "")
     if document is None:

@@ -44,6 +44,11 @@ def test_settings_are_laid_over_the_defaults_one_by_one() -> None:
         ("a: &x [1]\nb: *x", "aliases"),
         ("x: '" + "y" * MAX_BYTES + "'", "larger than"),
         ("\ud800", "not valid YAML"),
+        ("x: " + "[" * 60_000, "not valid YAML"),
+        ("x: " + "9" * 5_000, "not valid YAML"),
+        ("x: 2026-99-99", "not valid YAML"),
+        ("mirror_branch: 'pull-request/{number}{x}'", "no other braces"),
+        ("vetting: {command: '/ok {sha.__class__}'}", "no other braces"),
     ],
 )
 def test_a_mistake_is_said_and_the_rest_still_works(text: str, problem: str) -> None:
