@@ -55,17 +55,20 @@ def explain_golden(
 def _difference(metric: str, told: MetricDifference | None, files: _Files) -> MetricDifference | None:
     actual, golden = files.actual.get(metric), files.golden.get(metric)
     if told is not None and told.compared:
-        return _with_step(told, golden or actual)
+        return _with_step(told, (golden, actual))
     if actual is None or golden is None:
         return told
     found = compare(metric, actual, golden)
+    if told is not None and told.approximate not in (None, found.approximate):
+        return told  # the files are not those that were compared: golden values of another commit, perhaps
     found = with_told(found, exact=told.exact, approximate=told.approximate) if told else found
     return found if found.differing else told
 
 
-def _with_step(told: MetricDifference, series: Series | None) -> MetricDifference:
+def _with_step(told: MetricDifference, files: Iterable[Series | None]) -> MetricDifference:
     """The check prints values without their steps: a file with as many values knows them."""
-    if series is None or told.first_step is None or len(series.values) != told.compared:
+    series = next((one for one in files if one is not None and len(one.values) == told.compared), None)
+    if series is None or told.first_step is None:
         return told
     return replace(told, first_step=sorted(series.values)[told.first_step - 1], steps_known=True)
 

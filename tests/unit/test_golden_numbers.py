@@ -107,6 +107,22 @@ def test_both_files_tell_what_the_log_does_not() -> None:
     assert "lm loss differs from step 10 on, by up to 1 times" in found.summary
 
 
+def test_golden_values_of_another_commit_are_not_believed() -> None:
+    """The check says that it was close; the files say that it was not: they are not what was compared."""
+    said = (DRIFT[2], DRIFT[3])
+    actual, kept = golden_file({1: 8.0, 5: 8.0, 9: 8.0}), golden_file({1: 11.0, 5: 10.0, 9: 9.0})
+    found = diagnose(*said, files={"golden_values_dev_dgx_h100.json": actual}, kept=kept).golden
+    assert found is not None
+    assert (found.metrics[0].compared, found.metrics[0].first_step) == (0, None)
+
+
+def test_steps_come_from_the_run_where_the_golden_file_has_others() -> None:
+    actual, kept = golden_file({1: 10.8387, 50: 9.56201, 100: 8.73122}), golden_file(dict.fromkeys(range(1, 9), 9.0))
+    found = diagnose(*DRIFT, files={"golden_values_dev_dgx_h100.json": actual}, kept=kept).golden
+    assert found is not None
+    assert found.metrics[0].first_step == 50
+
+
 def test_without_the_golden_file_nothing_is_made_up() -> None:
     found = diagnose(files={"golden_values_dev_dgx_h100.json": golden_file({1: 10.0})})
     assert found.golden is None
