@@ -20,10 +20,9 @@ from .memory import flakes, muted_jobs
 from .placing import place_cause, read_codeowners
 from .render import replies
 from .render.report import render_report
-from .render.view import WORST_FIRST, Cause, JobView, Report, RunView
+from .render.view import WORST_FIRST, Cause, JobView, Report
 from .rerun_hint import rerun_hint
 from .runs import (
-    failed_gates,
     failed_leaves,
     mirror_sha,
     newest_per_workflow,
@@ -31,7 +30,7 @@ from .runs import (
     runs_of_head,
     shown_name,
 )
-from .standing import newest_findings, read_past, standing
+from .standing import newest_findings, read_past, run_view, standing
 
 log = structlog.get_logger()
 
@@ -133,7 +132,7 @@ def _worth_saying(view: Report, config: RepoConfig) -> bool:
 
 async def _gather(pull: Pull, said: Mapping[str, str | None], ctx: Context) -> Facts:
     muted = await muted_jobs(pull.number, ctx)
-    findings = [one for one in await ctx.store.findings(head_sha=pull.head_sha) if one.job_name not in muted]
+    findings = [one for one in await ctx.store.findings(head_sha=pull.head_sha) if _bare(one.job_name) not in muted]
     runs = newest_per_workflow(await runs_of_head(pull, ctx))
     queue = await ctx.store.recall(merge_queue_key(pull.number))
     queue_run = None
@@ -166,6 +165,11 @@ async def _no_run(pull: Pull, ctx: Context) -> str:
     return replies.no_run(pull.head_sha, mirrored=mirrored, draft=pull.draft, vetting=ctx.config.vetting)
 
 
+def _bare(job_name: str) -> str:
+    """The name that a job shares with its twin on another platform: people mute both."""
+    return job_name.removesuffix(" (gb200)")
+
+
 async def _changed_files(pull: Pull, ctx: Context) -> frozenset[str] | None:
     try:
         return frozenset(await ctx.github.changed_files(pull.number))
@@ -188,7 +192,11 @@ def assemble(facts: Facts, config: RepoConfig, *, report_url: str | None = None)
     return Report(
         number=facts.pull.number,
         head_sha=facts.pull.head_sha,
-        runs=tuple(_run_view(run, facts, config) for run in facts.runs if _worth_showing(run, facts)),
+        runs=tuple(
+            run_view(run, facts.jobs.get(run.id, ()), config.jobs, merge_queue=run.id == facts.queue_run)
+            for run in facts.runs
+            if _worth_showing(run, facts)
+        ),
         causes=_causes(newest, facts, config),
         unexplained=tuple(unexplained),
         outdated_sha=facts.outdated_sha,
@@ -201,29 +209,6 @@ def assemble(facts: Facts, config: RepoConfig, *, report_url: str | None = None)
 def _worth_showing(run: Run, facts: Facts) -> bool:
     """All runs while nothing failed; else those that have to do with the failure."""
     return run.id in facts.jobs or not facts.jobs
-
-
-def _run_view(run: Run, facts: Facts, config: RepoConfig) -> RunView:
-    jobs = facts.jobs.get(run.id, ())
-    leaves, followers = failed_leaves(jobs, config.jobs), failed_gates(jobs, config.jobs)
-    gates = followers if run.status == "completed" and not leaves else []
-    red = {job.id for job in (*leaves, *followers)}
-    return RunView(
-        name=run.name,
-        url=run.html_url,
-        attempt=run.attempt,
-        completed=run.status == "completed",
-        conclusion=run.conclusion,
-        failed=len(leaves),
-        followers=len(followers),
-        passed=sum(job.conclusion == "success" for job in jobs),
-        skipped=sum(job.conclusion == "skipped" for job in jobs),
-        cancelled=sum(job.conclusion == "cancelled" and job.id not in red for job in jobs),
-        unfinished=sum(job.status != "completed" for job in jobs),
-        gates=tuple(job.name for job in gates),
-        merge_queue=run.id == facts.queue_run,
-        id=run.id,
-    )
 
 
 def _causes(findings: Sequence[JobFinding], facts: Facts, config: RepoConfig) -> tuple[Cause, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import structlog
 
+from .audit import Deed, of_run, record
 from .context import Context, Pull, RefusedError, Run, Task
 from .guard import Refusal, Scene, check, is_mirrored
 from .plans import read_tested_sha
@@ -84,7 +85,9 @@ async def vet(task: Task, ctx: Context) -> list[Task]:
         return []
     log.warning("vet.mismatch", run_id=run_id, attempt=attempt, tested=tested, vetted=run.head_sha)
     cancelled = run.attempt == attempt and run.status != "completed" and await _cancel(run, ctx)
+    why = f"it would have tested {tested[:12]}, which is not made from the vetted commit"
     for number in await _numbers(run, ctx):
+        await record(number, Deed("cancel", ctx.app_slug, why, done=cancelled, **of_run(run)), ctx)
         body = replies.unvetted(run, tested=tested, cancelled=cancelled, vetting=ctx.config.vetting)
         await ctx.comments.upsert(number, key=f"vet-{run_id}-{attempt}", body=body)
     return []

@@ -148,7 +148,7 @@ async def _run(parsed: Command, verdict: Verdict, ask: Ask, ctx: Context) -> Out
         most = ctx.config.limits.author_reruns_per_day
         return Outcome(f"You have started {most} re-runs here today. Somebody with write access can start more.", "-1")
     outcome = await verb.run(parsed, ask, ctx)
-    if outcome.reaction != "rocket":
+    if outcome.reaction != "rocket" or outcome.waits:
         await ctx.store.forget(receipt)
     return outcome
 

@@ -61,6 +61,8 @@ async def without_run(pull: Pull, ctx: Context) -> Outcome:
 
 def sentence(call: Call, jobs: Sequence[Job], ctx: Context) -> str:
     """Say what runs again, with the number of jobs that GitHub repeats because they depend on it."""
+    if call.api == "all":
+        return f"{call.what}. {gpu_jobs([job.name for job in jobs], ctx.config.jobs)} of them run on GPUs"
     again = told.again(dependents_of(call.names, jobs, ctx.config.jobs)) if call.names else ""
     return f"{call.what}{again}{call.tail}"
 

@@ -65,7 +65,8 @@ async def test_now_cancels_waits_for_the_end_and_starts_again(world: World, gith
     assert len(github.asked("POST", f"/runs/{run.id}/rerun$")) == 1
     (answer,) = replies(world, pull)
     assert answer.startswith(f"Started {link(world, run.id, 2)}: all ")
-    assert answer.endswith("jobs; labels are read again, and everything repeats.\n")
+    assert "jobs; labels are read again, and everything repeats. " in answer
+    assert answer.endswith(" of them run on GPUs.\n")
 
 
 async def test_a_wish_for_another_commit_is_given_up(world: World, github: SimulatedGitHub) -> None:
