@@ -11,8 +11,8 @@ from config.repo import JobNames
 
 from .context import Context, Job, JobFinding, Run
 from .events import RED
-from .render.view import JobView, Now
-from .runs import is_red, shown_name
+from .render.view import JobView, Now, RunView
+from .runs import failed_gates, failed_leaves, is_red, shown_name
 
 #: A job that ended so has been carried out.
 ENDED = RED | {"success"}
@@ -71,6 +71,29 @@ def standing(finding: JobFinding, run: Run, jobs: Sequence[Job], past: Sequence[
     if job is None and run.status != "completed":
         return view("running", run.attempt, run.html_url)
     return view("unreached", run.attempt, finding.job_url)
+
+
+def run_view(run: Run, jobs: Sequence[Job], patterns: JobNames, *, merge_queue: bool = False) -> RunView:
+    """Count the jobs of a run's newest attempt as GitHub's own box does."""
+    leaves, followers = failed_leaves(jobs, patterns), failed_gates(jobs, patterns)
+    gates = followers if run.status == "completed" and not leaves else []
+    red = {job.id for job in (*leaves, *followers)}
+    return RunView(
+        name=run.name,
+        url=run.html_url,
+        attempt=run.attempt,
+        completed=run.status == "completed",
+        conclusion=run.conclusion,
+        failed=len(leaves),
+        followers=len(followers),
+        passed=sum(job.conclusion == "success" for job in jobs),
+        skipped=sum(job.conclusion == "skipped" for job in jobs),
+        cancelled=sum(job.conclusion == "cancelled" and job.id not in red for job in jobs),
+        unfinished=sum(job.status != "completed" for job in jobs),
+        gates=tuple(job.name for job in gates),
+        merge_queue=merge_queue,
+        id=run.id,
+    )
 
 
 def _ended(job: Job) -> bool:

@@ -10,9 +10,11 @@ from handlers.context import Context, Pull, RefusedError, Run, Task
 from handlers.permissions import may
 from handlers.plans import plan_for, read_plan
 from handlers.render import replies
+from handlers.render.report import count_jobs
 from handlers.render.safe_text import code, commit, count, link
 from handlers.reporting import KEY as REPORT
-from handlers.runs import failed_gates, failed_leaves, main_run, mirror_sha, runs_of_head
+from handlers.runs import failed_leaves, main_run, mirror_sha, runs_of_head
+from handlers.standing import run_view
 
 from .asking import Ask, Outcome
 from .grammar import Plain
@@ -34,13 +36,10 @@ async def status(_command: Plain, ask: Ask, ctx: Context) -> Outcome:
     if isinstance(found, Outcome):
         return found
     jobs = await ctx.github.jobs(found.id)
-    leaves, gates = failed_leaves(jobs, ctx.config.jobs), failed_gates(jobs, ctx.config.jobs)
-    passed = sum(job.conclusion == "success" for job in jobs)
-    open_jobs = sum(job.status != "completed" for job in jobs)
+    leaves = failed_leaves(jobs, ctx.config.jobs)
     waiting = sum(job.status == "waiting" for job in jobs)
-    state = f"{len(leaves)} failed, {passed} passed, {open_jobs} not finished"
-    state += f", {waiting} waiting for approval" if waiting else ""
-    state += f", {count(len(gates), 'gate')} red" if gates and not leaves else ""
+    state = count_jobs(run_view(found, jobs, ctx.config.jobs)) or "no job yet"
+    state += f", {waiting} of them waiting for approval" if waiting else ""
     lines = [f"{replies.run_link(found)} for {commit(found.head_sha)}: {state}."]
     lines += [f"- {link(code(job.name), job.html_url)}" for job in leaves[: replies.SHOWN]]
     if len(leaves) > replies.SHOWN:

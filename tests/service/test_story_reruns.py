@@ -64,3 +64,27 @@ async def test_a_commit_that_nobody_vetted_says_so_until_its_run_begins(world: W
     (comment,) = world.answers(pull)
     assert "### 🟢 All jobs pass\n" in comment
     assert "an older commit" not in comment
+
+
+async def test_answers_tell_what_is_there_and_where_to_look(world: World, github: SimulatedGitHub) -> None:
+    pull = await github.open_pull(author="ada")
+    run = await github.start_run(pull)
+    await fail(world, run, "lint")
+    await github.finish_run(run)
+    await world.idle(within_s=60)
+    lines = ("status", "analyze", "rerun functional gpt3", "rerun all --dryrun", "version; /mlm ping")
+    await github.comment(pull, "ada", "\n".join(f"/mlm {line}" for line in lines))
+    await world.idle(within_s=60)
+    report, answer = world.answers(pull)
+    (counts,) = [line for line in report.split("\n") if "attempt 1" in line]
+    assert "1 failed (+2 jobs that only follow it), " in counts
+    assert counts.split("attempt 1: ")[1] in answer, "the same numbers in the comment and in /mlm status"
+    (first, _) = github.comments(pull, by_app=True)
+    assert f"My [comment]({first_url(world, pull.number, first.id)}) changes if they say something else now" in answer
+    assert "The newest attempt has not come to any functional job" in answer
+    assert "Did you mean `/mlm rerun all --dry-run`?" in answer
+    assert "Did you mean `/mlm version`, `/mlm ping`?" in answer
+
+
+def first_url(world: World, number: int, comment_id: int) -> str:
+    return f"{world.github.state.web_url}/NVIDIA/Megatron-LM/pull/{number}#issuecomment-{comment_id}"
