@@ -12,6 +12,7 @@ class Drift(StrEnum):
     DRIFT = "drift"  # the approximate check passes, and the exact one fails in the fourth digit or later
     REGRESSION = "regression"
     MISSING = "missing"  # a metric, or values of it, are not there to be compared
+    UNCLEAR = "unclear"  # a check failed, and no value that it compared is known
 
 
 @dataclass(frozen=True)

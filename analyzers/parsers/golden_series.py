@@ -63,9 +63,10 @@ def compare(metric: str, actual: Series, golden: Series) -> MetricDifference:
 def judge(differences: Iterable[MetricDifference]) -> Drift:
     """Tell drift from regression, over the metrics of which a check failed."""
     failed = [one for one in differences if one.exact is False or one.approximate is False]
-    if failed and all(not one.compared for one in failed):
-        return Drift.MISSING
-    return Drift.DRIFT if failed and all(_drifts(one) for one in failed) else Drift.REGRESSION
+    known = [one for one in failed if one.compared]
+    if failed and not known:
+        return Drift.MISSING if all(one.approximate is None for one in failed) else Drift.UNCLEAR
+    return Drift.DRIFT if known and all(_drifts(one) for one in known) else Drift.REGRESSION
 
 
 def with_told(difference: MetricDifference, *, exact: bool | None, approximate: bool | None) -> MetricDifference:

@@ -77,6 +77,7 @@ def say_golden(comparison: GoldenComparison) -> str:
         Drift.DRIFT: "looks like drift",
         Drift.REGRESSION: "looks like a regression",
         Drift.MISSING: "values are missing",
+        Drift.UNCLEAR: "no log tells by how much",
     }
     more = len(comparison.metrics) - 1
     told = say_metric(comparison.metrics[0])

@@ -25,6 +25,7 @@ NUMBERS = {
     Drift.DRIFT: "look like drift: the approximate check passes, and three digits agree",
     Drift.REGRESSION: "look like a regression",
     Drift.MISSING: "are missing",
+    Drift.UNCLEAR: "are not told",
 }
 
 

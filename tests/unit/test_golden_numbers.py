@@ -114,6 +114,13 @@ def test_golden_values_of_another_commit_are_not_believed() -> None:
     found = diagnose(*said, files={"golden_values_dev_dgx_h100.json": actual}, kept=kept).golden
     assert found is not None
     assert (found.metrics[0].compared, found.metrics[0].first_step) == (0, None)
+    assert found.kind is Drift.UNCLEAR
+
+
+def test_values_that_were_never_there_are_missing() -> None:
+    found = told(AT + "Metric mtp_1 loss has no values in the golden file.")
+    assert found is not None
+    assert (found.kind, found.metrics[0].metric) == (Drift.MISSING, "mtp_1 loss")
 
 
 def test_steps_come_from_the_run_where_the_golden_file_has_others() -> None:
