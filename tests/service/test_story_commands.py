@@ -120,6 +120,7 @@ async def test_while_a_rerun_of_ours_is_going_no_other_is_started(world: World, 
 async def test_unknown_words_get_the_nearest_known_and_are_never_run(world: World, github: SimulatedGitHub) -> None:
     pull, _ = await red_run(world, MODELS)
     comment = await github.comment(pull, "ada", "/mlm rerunn unit models")
+    await world.idle()
     other = await github.comment(pull, "ada", "/mlm rerun unit modells")
     await world.idle()
     assert github.asked("POST", "/rerun") == []
