@@ -75,7 +75,7 @@ class ArtifactMemory:
 def _in_threads(opened: Opened) -> RunAll:
     """Run readings in threads where there is enough to read: inflating and searching release the interpreter's lock."""
     size_bytes = sum(source.size_bytes or 0 for source in opened.bundle.sources)
-    threads = min(len(os.sched_getaffinity(0)), MOST_THREADS)
+    threads = min(_processors(), MOST_THREADS)
     if threads < 2 or size_bytes < THREADS_FROM_BYTES:
         return one_by_one
 
@@ -90,6 +90,11 @@ def _in_threads(opened: Opened) -> RunAll:
                 raise
 
     return run
+
+
+def _processors() -> int:
+    """Return how many processors we may use: in a container fewer than there are. Only Linux tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def diagnose_path(
