@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
 from bot.demo.actions_state import Job, Run
+from bot.demo.ci_plan import plan_for
 from bot.demo.errors import ApiError
 from bot.demo.failures.catalogue import CATALOGUE, PackagedFailure
 from bot.demo.failures.scene import Scene
 from bot.demo.github import SimulatedGitHub
 from bot.demo.player import Outcome
+from bot.demo.said import Said, Watched, can_join, is_clean
 from bot.demo.state import Label, Pull, Repo, Role
 
 REPOSITORY = "demo-org/Megatron-LM"
@@ -35,14 +34,6 @@ _BODY = (
 )
 
 
-@dataclass(frozen=True)
-class Said:
-    """What the page tells after a button was pressed."""
-
-    text: str
-    tone: Literal["ok", "no"] = "ok"
-
-
 class Director:
     """Sets the stage and carries out what the page asks for."""
 
@@ -51,6 +42,7 @@ class Director:
         self._planned: dict[str, PackagedFailure] = {}
         self._pull: Pull | None = None
         self.ready = False  # the stage is set
+        self.said = Said("")  # what came of the button that was pressed last
 
     @property
     def pull(self) -> Pull:
@@ -98,22 +90,28 @@ class Director:
         return Outcome(remains.conclusion, remains.log, remains.artifact, remains.step)
 
     async def fail(self, failure_id: str) -> Said:
-        """Make a job fail: in the run under way if it has not ended there, else by running it again."""
+        """Make a job fail: in the run under way if it is reached there, else in a run where nothing else goes wrong."""
         failure = CATALOGUE[failure_id]
         run = self.newest_run()
-        job = run.attempt.jobs.get(failure.job_name)
-        ended = job is not None and job.status == "completed"
-        if run.status != "completed" and ended:
-            return Said("That job has ended in this attempt. Try again when the run is completed.", "no")
-        self._planned[failure.job_name] = failure
-        self.github.player.let_go(run)
-        if run.status != "completed":
-            return Said(f"{failure.title}: on its way.")
-        if job is None or job.conclusion == "skipped":
-            await self.github.rerun(run, by=MAINTAINER)
-            return Said(f"{failure.title}: all jobs run again, it fails among them.")
-        await self.github.rerun_job(run, failure.job_name, by=MAINTAINER)
-        return Said(f"{failure.title}: {failure.job_name} runs again.")
+        joins = run.status != "completed" and can_join(run, failure, self._planned.values())
+        labels = run.attempt.labels_read if joins and run.attempt.plan else self.pull.labels
+        if failure.needs_goldens and plan_for(labels).lightweight:
+            return Said("With the label Run tests no golden values are compared: take it off first.", "no")
+        if joins:
+            self._planned[failure.job_name] = failure
+            self.github.player.let_go(run)
+            return self._announce(failure, run)
+        self._planned = {failure.job_name: failure}
+        if is_clean(run, failure) and run.head_sha == self.pull.head_sha:
+            await self.github.rerun_job(run, failure.job_name, by=MAINTAINER)
+            return self._announce(failure, run, "its job runs again")
+        sha = await self.github.push(self.pull, message=f"Try something ({failure.id})")
+        run = await self.github.start_run(self.pull)
+        return self._announce(failure, run, f"{AUTHOR} pushed {sha[:7]}, and CI starts anew")
+
+    def _announce(self, failure: PackagedFailure, run: Run, how: str = "") -> Said:
+        told = f"{failure.title}: {how + ', ' if how else ''}on its way."
+        return Said(told, watched=Watched(failure.title, failure.job_name, run, run.attempt_number))
 
     async def let_pass(self) -> Said:
         """Everything that is still running succeeds."""

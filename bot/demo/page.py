@@ -14,9 +14,10 @@ from pathlib import Path
 from aiohttp import web
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from bot.demo.director import PEOPLE, Director, Said
+from bot.demo.director import PEOPLE, Director
 from bot.demo.failures.catalogue import CATALOGUE
 from bot.demo.loopback import Site
+from bot.demo.said import Said
 from bot.demo.view import avatar_hue, log_lines, page_view
 
 _HERE = Path(__file__).parent
@@ -25,7 +26,7 @@ _CSP = (
     "base-uri 'none'; frame-ancestors 'none'"
 )
 #: The parts of the page that change by themselves; each is a template of its own.
-PARTS = ("status", "timeline", "checks", "labels")
+PARTS = ("status", "said", "timeline", "checks", "labels")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _LOOPBACK = frozenset({"127.0.0.1", "localhost"})
 
@@ -128,6 +129,7 @@ class Page:
             said = await action({str(name): str(value) for name, value in asked.items()})
         except KeyError as error:
             raise web.HTTPBadRequest(text=f"missing or unknown: {error}") from None
+        self._director.said = said
         return web.json_response({"text": said.text, "tone": said.tone})
 
 

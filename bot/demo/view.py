@@ -10,6 +10,7 @@ from datetime import datetime
 from bot.demo.actions_state import Job, Run
 from bot.demo.director import LABELS, Director
 from bot.demo.markdown import render_markdown
+from bot.demo.said import Said
 from bot.demo.state import Comment, Label, Pull, Repo, State
 
 EMOJI = {
@@ -74,6 +75,7 @@ class PageView:
     counts: tuple[tuple[str, int], ...]
     held: bool
     waiting: bool
+    said: Said
 
 
 def page_view(director: Director) -> PageView:
@@ -92,6 +94,7 @@ def page_view(director: Director) -> PageView:
         counts=tuple((look, counts[look]) for look in _ORDER if counts[look]),
         held=held,
         waiting=held and running_tests,
+        said=director.said.now(),
     )
 
 

@@ -15,7 +15,8 @@ class PackagedFailure:
     """One choice of the menu.
 
     `job_name` is the job that it makes fail; `persists`: the code is at fault, so that a re-run fails again until
-    somebody pushes. Otherwise the machine was, and the next attempt passes.
+    somebody pushes. Otherwise the machine was, and the next attempt passes. `needs_goldens`: it happens only where
+    results are compared.
     """
 
     id: str
@@ -23,6 +24,7 @@ class PackagedFailure:
     job_name: str
     build: Callable[[Scene], Remains]
     persists: bool = True
+    needs_goldens: bool = False
 
 
 def _unit(bucket: str) -> str:
@@ -58,6 +60,7 @@ CATALOGUE = {
             "Golden values do not match",
             "gpt/gpt3_mcore_te_tp1_pp1_dist_optimizer_no_mmap_bin_files - latest",
             golden.golden_mismatch,
+            needs_goldens=True,
         ),
         PackagedFailure("lint", "Formatting (black)", LINTING, before_tests.black),
         PackagedFailure("lock", "Container build: uv.lock is stale", BUILD, before_tests.stale_lock),

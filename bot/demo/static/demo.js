@@ -3,6 +3,7 @@
 
 const POLL_MS = 600;
 const LOST_MS = 3000;
+const COPIED_MS = 1500;
 const shown = {};
 let tag = "";
 
@@ -29,6 +30,30 @@ function swap(name, html) {
     }
   }
   localTimes(part);
+  copyButtons(part);
+}
+
+/** Give every block of code a button, as GitHub does. */
+function copyButtons(root) {
+  for (const block of root.querySelectorAll(".markdown pre")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = "Copy";
+    block.append(button);
+  }
+}
+
+async function copy(button) {
+  const text = button.parentElement.querySelector("code").textContent.replace(/\n$/, "");
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+    button.classList.add("done");
+  } catch {
+    button.textContent = "Not allowed";  // the browser does not let us; the text can still be selected
+  }
+  setTimeout(() => { button.textContent = "Copy"; button.classList.remove("done"); }, COPIED_MS);
 }
 
 function localTimes(root) {
@@ -69,11 +94,18 @@ async function ask(action, asked) {
   }
 }
 
+/** Show at once what came of a click; the server tells how it goes on. */
+function say(told) {
+  const line = document.createElement("p");
+  line.textContent = told.text;
+  line.className = told.tone;
+  document.getElementById("part-said").replaceChildren(line);
+  delete shown.said;
+}
+
 async function act(action, asked) {
-  const said = document.getElementById("said");
   const told = await ask(action, asked);
-  said.textContent = told.text;
-  said.className = told.tone;
+  say(told);
   if (told.tone === "ok") await refresh();
   return told.tone === "ok";
 }
@@ -84,6 +116,10 @@ document.addEventListener("click", (event) => {
     const { act: action, ...asked } = button.dataset;
     button.closest("details.menu")?.removeAttribute("open");
     act(action, asked);
+    return;
+  }
+  if (event.target.classList.contains("copy")) {
+    copy(event.target);
     return;
   }
   const chip = event.target.closest("[data-text]");
@@ -108,4 +144,5 @@ document.querySelector("#comment textarea").addEventListener("keydown", (event) 
 });
 
 localTimes(document);
+copyButtons(document);
 poll();
