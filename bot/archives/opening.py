@@ -124,7 +124,8 @@ def _map_file(path: str) -> Mapped:
 
 
 def _stdin_pieces() -> Iterator[bytes]:
-    while piece := sys.stdin.buffer.read1(PIECE):  # one read at a time: Ctrl-C must not wait for more
+    # Not a buffered read: it would go on reading after Ctrl-C until its buffer is full.
+    while piece := os.read(sys.stdin.fileno(), PIECE):
         yield piece
 
 
