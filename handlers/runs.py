@@ -63,9 +63,13 @@ async def _pulls(numbers: Iterable[int], ctx: Context) -> list[Pull]:
 
 
 async def runs_of_head(pull: Pull, ctx: Context) -> list[Run]:
-    """Return the runs of the present head that the pull request's own events started, newest first."""
+    """Return the runs of the present head that the pull request's own events started, newest first.
+
+    Another pull request may have the same head; the runs on its vetted copy are about its merge, not about ours.
+    """
     runs = await ctx.github.runs(head_sha=pull.head_sha)
-    return sorted((run for run in runs if run.event != "merge_group"), key=_age, reverse=True)
+    own = (run for run in runs if mirrored_pull(run, ctx.config) in {None, pull.number})
+    return sorted((run for run in own if run.event != "merge_group"), key=_age, reverse=True)
 
 
 def newest_per_workflow(runs: Iterable[Run]) -> list[Run]:

@@ -66,6 +66,26 @@ async def test_a_commit_that_nobody_vetted_says_so_until_its_run_begins(world: W
     assert "an older commit" not in comment
 
 
+async def test_two_pull_requests_on_one_commit_are_told_their_own_failures(
+    world: World, github: SimulatedGitHub
+) -> None:
+    one, two = await github.open_pull(author="ada"), await github.open_pull(author="bob")
+    two.head_sha = one.head_sha
+    github.repo.branches[two.mirror_branch] = one.head_sha
+    ones, twos = await github.start_run(one), await github.start_run(two)
+    assert ones.head_sha == twos.head_sha
+    await fail(world, ones, "cuda-oom")
+    await fail(world, twos, "port")
+    await fail(world, twos, "segfault")
+    await github.finish_run(ones)
+    await github.finish_run(twos)
+    await world.idle(within_s=60)
+    (of_one,), (of_two,) = world.answers(one), world.answers(two)
+    assert "### 🔴 Out of GPU memory on rank 5 of 8\n" in of_one
+    assert "### 🔴 2 root causes in 2 failed jobs\n" in of_two
+    assert "Out of GPU memory" not in of_two
+
+
 async def test_answers_tell_what_is_there_and_where_to_look(world: World, github: SimulatedGitHub) -> None:
     pull = await github.open_pull(author="ada")
     run = await github.start_run(pull)
