@@ -70,7 +70,21 @@ def analyze(bundle: Bundle, rules: RuleSet, *, run_all: RunAll = one_by_one) -> 
     diagnosis = _decide(report, blame, runs, attempts, read)
     if run is not None and not diagnosis.passed and not job_failed and not is_order_known(runs, run, newest):
         diagnosis = replace(diagnosis, summary=f"{diagnosis.summary}; {UNORDERED}")
+    if not job_failed:
+        diagnosis = _doubt_cut_logs(diagnosis, report, readings, has_job_log=bundle.job_log is not None)
     return _with_numbers(diagnosis, report, bundle) if diagnosis.category is Category.GOLDEN_MISMATCH else diagnosis
+
+
+def _doubt_cut_logs(
+    found: Diagnosis, report: JobReport, readings: Sequence[LogReading], *, has_job_log: bool
+) -> Diagnosis:
+    """Where nobody says that the job failed and a log is cut, what followed may have mended what stands last in it."""
+    file = found.evidence.file if found.evidence else None
+    cut = has_job_log and report.ending is Ending.UNKNOWN
+    cut = cut or any(reading.torn and reading.place.name == file for reading in readings)
+    if found.passed or not cut or found.confidence is not Confidence.HIGH:
+        return found
+    return replace(found, confidence=Confidence.MEDIUM)
 
 
 def _read_job(job_log: Source | None, rules: RuleSet) -> JobReport:
@@ -119,10 +133,7 @@ def _decide(
     if blame is not None and _stands(blame, report, job):
         return _from_blame(blame, attempts, read)
     if job is not None:
-        job = _with_running_tests(job, runs)
-        if report.ending is Ending.UNKNOWN and job.confidence is Confidence.HIGH:
-            job = replace(job, confidence=Confidence.MEDIUM)  # the log is cut: what follows may have mended it
-        return _from_finding(job, attempts, read)
+        return _from_finding(_with_running_tests(job, runs), attempts, read)
     if blame is not None:
         return _from_blame(blame, attempts, read)
     if report.ending not in RED and any(run.outcome is Outcome.PASSED for run in runs):

@@ -130,6 +130,7 @@ class LogReading:
     lines: int
     size_bytes: int
     prefix_rank: int | None = None
+    torn: bool = False  # it ends in the middle of a line
 
 
 class _Stream:
@@ -234,7 +235,7 @@ class RankLogReader:
             prefix_rank = readings[0].said_rank
         report = launcher.report()
         told = tuple(_from_error_file(place, rank, chains) for rank, chains in report.chains.items())
-        return LogReading(place, readings + told, report, scan.lines, scan.size_bytes, prefix_rank)
+        return LogReading(place, readings + told, report, scan.lines, scan.size_bytes, prefix_rank, torn=scan.torn)
 
 
 #: NCCL writes "host:pid:tid [device] ...": the device is the local rank.

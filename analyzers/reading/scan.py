@@ -73,6 +73,11 @@ class LogScan:
         self.size_bytes = 0
         self.lines = 0
 
+    @property
+    def torn(self) -> bool:
+        """Whether what was read so far ends in the middle of a line, as a log does that was cut."""
+        return self._open
+
     def __iter__(self) -> Iterator[Line]:
         """Read the source once and yield what is of interest."""
         for block in _blocks(self._source.chunks()):
