@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,19 +15,20 @@ from bot.analysis import AnalysisPool
 from bot.contact import Contact
 from bot.contexts import Contexts
 from bot.engine.adapter import Engine, EngineSettings
-from bot.engine.locks import lock_for
-from bot.engine.sweep import Means, Rounds, keep_sweeping
+from bot.engine.sweep import Rounds, keep_sweeping
 from bot.github.gateway import Connection, Gateway, Limits
 from bot.github.shelf import Room
+from bot.missed import Parts, means_of
 from bot.store.store import Database
 from bot.web.admission import Admission
 from bot.web.health import Health, NotReadyError
 from bot.web.index import Index
 from bot.web.metrics import Metrics
+from bot.web.strangers import Strangers
 from bot.web.webhook import MAX_BODY, Slim, Webhook
 from config.settings import Settings
 from handlers import events, tasks
-from handlers.context import Event, Repo, Task
+from handlers.context import Event, Task
 
 log = structlog.get_logger()
 
@@ -42,13 +43,10 @@ CONTACT = web.AppKey("contact", Contact)
 ENGINE = web.AppKey("engine", Engine)
 LIMITS = web.AppKey("limits", Limits)
 ADMISSION = web.AppKey("admission", Admission)
+STRANGERS = web.AppKey("strangers", Strangers)
 ROUNDS = web.AppKey("rounds", Rounds)
 
 FORGET_EVERY_S = 6 * 3600.0
-#: No repository has this id: what is remembered under it concerns the App itself.
-NO_REPO = 0
-#: Names the lock of the one process that sweeps.
-SWEEPER = "sweeper"
 #: Seconds without a byte; the time that a large download takes in all is not limited.
 SILENCE_LIMIT_S = 60.0
 
@@ -68,6 +66,7 @@ def build_app(
     app[SETTINGS] = settings
     app[METRICS] = Metrics()
     app[ADMISSION] = Admission()
+    app[STRANGERS] = Strangers()
     app[LIMITS] = limits or _limits(settings)
     app[ROUNDS] = rounds or Rounds(settings.sweep_every_s, pause_s=settings.write_pause_s)
     # The engine before the contact: whether we may run here at all is known at once, GitHub may take long.
@@ -195,29 +194,12 @@ async def _sweep(app: web.Application) -> AsyncIterator[None]:
     if not rounds.every_s:
         yield
         return
-    means = Means(
-        look=app[GATEWAY].survey,
-        known=_known(app[ENGINE]),
-        accept=app[ENGINE].accept,
-        wanted=events.is_relevant,
-        relevant=_needs_work(app),
-        memory=app[DATABASE].for_repo(NO_REPO),
-        lock=lambda: lock_for(settings.database_url, SWEEPER),
-        clock=_now,
-        count=lambda what, number: app[METRICS].sweeps.labels(what).inc(number),
-    )
+    parts = Parts(app[GATEWAY], app[ENGINE], app[DATABASE], app[METRICS], settings)
+    means = means_of(parts, slim=_slim(app), clock=_now)
     sweeping = asyncio.create_task(keep_sweeping(means, rounds, lambda: contexts.connected))
     yield
     sweeping.cancel()
     await asyncio.gather(sweeping, return_exceptions=True)
-
-
-def _known(engine: Engine) -> Callable[[Sequence[tuple[int, str]]], Awaitable[set[str]]]:
-    async def known(deliveries: Sequence[tuple[int, str]]) -> set[str]:
-        repos = {repo_id: Repo(repo_id, "", 0) for repo_id, _ in deliveries}
-        return await engine.known([Task("delivery", repos[repo_id], key=guid) for repo_id, guid in deliveries])
-
-    return known
 
 
 class _Performer:
@@ -242,21 +224,13 @@ def _slim(app: web.Application) -> Slim:
         if not contexts.connected:
             raise NotReadyError
         app_slug = contexts.gateway.app.slug
-        return events.slim(event, delivery_id, payload, app_slug=app_slug, app_id=settings.github_app_id)
+        found = events.slim(event, delivery_id, payload, app_slug=app_slug, app_id=settings.github_app_id)
+        if found is not None and not settings.serves(found.repo.id, found.repo.full_name):
+            app[STRANGERS].note(found.repo)
+            return None
+        return found
 
     return slim
-
-
-def _needs_work(app: web.Application) -> Callable[[str, str, Mapping[str, Any]], bool]:
-    slim = _slim(app)
-
-    def needs_work(event: str, delivery_id: str, payload: Mapping[str, Any]) -> bool:
-        try:
-            return slim(event, delivery_id, payload) is not None
-        except ValueError:
-            return False  # the webhook would say so, too
-
-    return needs_work
 
 
 def _webhook(app: web.Application) -> Webhook:

@@ -28,6 +28,7 @@ PUBLIC_API = "https://api.github.com"
 #: GitHub's own keys have 2048 bits; anything shorter was not made by GitHub.
 MIN_KEY_BITS = 2048
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]*/(?:\*|[A-Za-z0-9._-]+)|[1-9][0-9]*")
 EXECUTOR_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 #: How much a name must be like a setting's (0 to 1, difflib) to be taken for a typing mistake.
 LIKENESS = 0.8
@@ -72,6 +73,8 @@ class Settings(BaseSettings):
     github_webhook_secret: SecretStr = Field(min_length=16)  # no default: unsigned deliveries are refused
     github_webhook_secret_old: SecretStr | None = Field(default=None, min_length=16)  # accepted during a rotation
     github_download_hosts: str = ""  # more hosts, comma-separated, that downloads may be redirected to
+
+    repositories: str = ""  # "owner/name", "owner/*" or ids, comma-separated; none: wherever the App is installed
 
     data_dir: Path = Path("mlm-data")
     database_url: str = Field(default="", validate_default=True)
@@ -147,6 +150,14 @@ class Settings(BaseSettings):
             raise ValueError("must be sqlite:////absolute/path or postgresql://user:password@host/name")
         return url
 
+    @field_validator("repositories")
+    @classmethod
+    def _check_repositories(cls, listed: str) -> str:
+        for entry in filter(None, (part.strip() for part in listed.split(","))):
+            if REPOSITORY.fullmatch(entry) is None:
+                raise ValueError("must be owner/name, owner/* or ids, comma-separated")
+        return listed
+
     @field_validator("executor_id")
     @classmethod
     def _check_executor_id(cls, name: str) -> str:
@@ -164,6 +175,15 @@ class Settings(BaseSettings):
         """The secrets that a delivery may be signed with, the current one first."""
         both = (self.github_webhook_secret, self.github_webhook_secret_old)
         return tuple(secret.get_secret_value().encode() for secret in both if secret is not None)
+
+    def serves(self, repo_id: int, full_name: str) -> bool:
+        """Say whether we work for a repository: all of them, or those that are listed.
+
+        A listed name stops counting when the repository is renamed or transferred; a listed id goes on.
+        """
+        listed = {entry.strip().lower() for entry in self.repositories.split(",") if entry.strip()}
+        name = full_name.lower()
+        return not listed or bool(listed & {name, f"{name.partition('/')[0]}/*", str(repo_id)})
 
     @property
     def download_hosts(self) -> tuple[str, ...]:

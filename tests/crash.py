@@ -217,7 +217,7 @@ class CrashRun:
             await self.victim.kill()
             await self.victim.start()
 
-    async def calm(self, *, green: bool, within_s: float = 120.0) -> None:
+    async def calm(self, *, green: bool, within_s: float = 300.0) -> None:
         """Return when all is as it must be and nothing waits any more; then see whether more comes than should."""
         ends = time.monotonic() + within_s
         assert self.victim.bot is not None

@@ -38,6 +38,7 @@ class World:
         rounds: Rounds | None = None,
         api_url: str = "",
         answer_within_s: float = 60.0,
+        repositories: str = "",
         **more: Any,
     ) -> None:
         self.github = github or SimulatedGitHub()
@@ -47,6 +48,7 @@ class World:
         self.more = more  # settings that a test needs to differ
         self.rounds = rounds
         self.api_url = api_url
+        self.repositories = repositories
         self.limits = replace(IMPATIENT, answer_within_s=answer_within_s)
         self.url = ""
         self._runner: web.AppRunner | None = None
@@ -66,6 +68,7 @@ class World:
             label_debounce_s=self.label_debounce_s,
             shutdown_grace_s=1.0,
             sweep_every_s=0,
+            repositories=self.repositories,
             analysis_workers=1,
             **self.more,
         )

@@ -24,6 +24,9 @@ class Place(NamedTuple):
     partition: str | None
 
 
+#: A repository's deliveries wait for each other, not those of others for them.
+ARRIVALS = "arrivals"
+#: Where deliveries of all repositories waited in one line, until release 0.1; what is left there is still done.
 DELIVERIES = "deliveries"
 JOBS = "jobs"
 PULLS = "pulls"
@@ -62,7 +65,7 @@ def place(task: Task) -> Place:
     if task.pull is not None:
         return Place(PULLS, f"{task.repo.id}#{task.pull}")
     if task.name == "delivery":
-        return Place(DELIVERIES, None)
+        return Place(ARRIVALS, str(task.repo.id))
     return Place(JOBS, str(task.repo.id))
 
 

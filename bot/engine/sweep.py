@@ -24,6 +24,10 @@ log = structlog.get_logger()
 LOOK_BACK = timedelta(days=7)
 #: A delivery that fails each time that it comes is no longer asked for.
 MOST_REQUESTS = 5
+#: Payloads that are read at once.
+LOOKS_TOGETHER = 8
+#: Deliveries about one job of a run.
+ONE_JOB = frozenset({"workflow_job", "check_run"})
 #: An attempt younger than this may still be on its way to be answered by another process.
 SETTLED_S = 2.0
 #: Looks are spread, so that a thousand repositories are not all read in the same second.
@@ -69,6 +73,7 @@ class Means:
     accept: Callable[[Task], Awaitable[bool]]
     wanted: Callable[[str, str], bool]
     relevant: Callable[[str, str, Mapping[str, Any]], bool]
+    serves: Callable[[int, str], bool]
     memory: Store
     lock: Callable[[], AliveLock]
     clock: Callable[[], datetime]
@@ -103,7 +108,12 @@ class Sweeper:
             if not lock.ours:
                 return 0
             missed = await self._missed()
-            asked = [attempt for attempt in missed if await self._ask_for(attempt)]
+            asked: list[FailedAttempt] = []
+            for start in range(0, len(missed), LOOKS_TOGETHER):
+                batch = missed[start : start + LOOKS_TOGETHER]
+                needed = await asyncio.gather(*(self._needs_work(attempt) for attempt in batch))
+                for attempt, needs in zip(batch, needed, strict=True):
+                    asked += [attempt] if await self._ask_for(attempt, needed=needs) else []
         if asked:
             log.warning("sweep.redelivered", deliveries=len(asked), oldest=asked[0].delivered_at.isoformat())
         return len(asked)
@@ -120,20 +130,28 @@ class Sweeper:
         settled = [one for one in newest.values() if (now - one.delivered_at).total_seconds() >= SETTLED_S]
         arrived = await means.known([(one.repository_id or 0, one.guid) for one in settled])
         absent = [one for one in settled if one.guid not in arrived]
-        return [one for one in reversed(absent) if await self._may_ask_for(one)]
+        # A run's end tells of its jobs, too; what people have said has nobody else to tell of it.
+        absent.sort(key=lambda one: (one.event in ONE_JOB, one.id))
+        return [one for one in absent if await self._may_ask_for(one)]
 
     async def _may_ask_for(self, attempt: FailedAttempt) -> bool:
         """Once for each try that failed: what was asked for and has not failed again since has arrived."""
         asked = await self._means.memory.recall(_asked_key(attempt.guid)) or {"times": 0, "attempt": 0}
         return int(asked["times"]) < MOST_REQUESTS and attempt.id > int(asked["attempt"])
 
-    async def _ask_for(self, attempt: FailedAttempt) -> bool:
+    async def _needs_work(self, attempt: FailedAttempt) -> bool:
+        try:
+            payload = await self._means.look().payload(attempt.id)
+        except RefusedError as error:
+            log.warning("sweep.unread", delivery=attempt.guid, status=error.status, why=error.message)
+            return False
+        return self._means.relevant(attempt.event, attempt.guid, payload)
+
+    async def _ask_for(self, attempt: FailedAttempt, *, needed: bool) -> bool:
         """Have it sent again if it needs work, and remember that it was looked at."""
         key = _asked_key(attempt.guid)
         asked = await self._means.memory.recall(key) or {"times": 0}
         try:
-            payload = await self._means.look().payload(attempt.id)
-            needed = self._means.relevant(attempt.event, attempt.guid, payload)
             if needed:
                 await self._means.look().redeliver(attempt.id)
         except RefusedError as error:
@@ -149,7 +167,8 @@ class Sweeper:
     async def rescan(self) -> int:
         """Have every repository read for what no delivery told; return how many are."""
         window = math.floor(self._means.clock().timestamp() / self._rounds.window_s)
-        repos = await self._means.look().repositories()
+        found = await self._means.look().repositories()
+        repos = [repo for repo in found if self._means.serves(repo.id, repo.full_name)]
         new = 0
         for number, repo in enumerate(repos):
             task = Task("rescan", repo, key=str(window))

@@ -32,7 +32,7 @@ def test_pull_requests_of_one_commit_have_tasks_of_their_own() -> None:
 
 
 def test_where_tasks_wait() -> None:
-    assert place(task("a")) == ("deliveries", None)
+    assert place(task("a")) == ("arrivals", "5")
     assert place(task("a", name="diagnose")) == ("jobs", "5")
     assert place(task("a", name="report", pull=3)) == ("pulls", "5#3")
 
