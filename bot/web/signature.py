@@ -10,6 +10,11 @@ from collections.abc import Sequence
 SIGNATURE = re.compile(r"sha256=(?P<hex>[0-9a-f]{64})", re.ASCII)
 
 
+def may_be_signed(header: str | None) -> bool:
+    """Tell whether `header` looks like a signature of GitHub's at all; if not, the body is not worth reading."""
+    return SIGNATURE.fullmatch(header or "") is not None
+
+
 def is_signed(body: bytes, header: str | None, secrets: Sequence[bytes]) -> bool:
     """Tell whether `header` (X-Hub-Signature-256) signs `body` with one of the secrets.
 

@@ -19,7 +19,7 @@ from aiohttp import web
 from bot.web.admission import Admission, FullError
 from bot.web.health import NotReadyError
 from bot.web.metrics import Metrics
-from bot.web.signature import is_signed
+from bot.web.signature import is_signed, may_be_signed
 from handlers.context import Event, Task
 
 log = structlog.get_logger()
@@ -89,6 +89,10 @@ class Webhook:
         if "Content-Encoding" in request.headers:
             # aiohttp would unpack it for us, and what is signed are the bytes that were sent.
             raise TurnedAwayError(415, "encoded")
+        signature = request.headers.get("X-Hub-Signature-256")
+        if not may_be_signed(signature):
+            # Up to 25 MB of a stranger's are not worth the wait.
+            raise TurnedAwayError(401, "bad_signature")
         try:
             async with asyncio.timeout(self.read_limit_s):
                 body = await request.read()
@@ -96,7 +100,7 @@ class Webhook:
             raise TurnedAwayError(408, "too_slow") from None
         except web.HTTPRequestEntityTooLarge:
             raise TurnedAwayError(413, "too_large") from None
-        if not is_signed(body, request.headers.get("X-Hub-Signature-256"), self.secrets):
+        if not is_signed(body, signature, self.secrets):
             raise TurnedAwayError(401, "bad_signature")
         return body
 

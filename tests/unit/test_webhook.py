@@ -186,10 +186,22 @@ async def test_a_body_that_is_too_large_is_cut_off() -> None:
             sent += 1_000_000
             yield b" " * 1_000_000
 
-    headers = {"Content-Type": "application/json"}
+    headers = {"Content-Type": "application/json", "X-Hub-Signature-256": GOOD}
     async with bot(Engine()) as client, client.post("/webhook", data=endless(), headers=headers) as answer:
         assert answer.status == 413
     assert sent < 2 * MAX_BODY
+
+
+async def test_a_body_that_cannot_be_signed_is_not_waited_for() -> None:
+    async def trickle() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.sleep(5)
+        yield b"}"
+
+    async with asyncio.timeout(4), bot(Engine()) as client:
+        headers = {"Content-Type": "application/json", "X-Hub-Signature": "sha1=" + "0" * 40}
+        async with client.post("/webhook", data=trickle(), headers=headers) as answer:
+            assert answer.status == 401
 
 
 async def test_a_body_that_trickles_is_given_up() -> None:
@@ -198,7 +210,7 @@ async def test_a_body_that_trickles_is_given_up() -> None:
         await asyncio.sleep(2)
         yield b"}"
 
-    headers = {"Content-Type": "application/json"}
+    headers = {"Content-Type": "application/json", "X-Hub-Signature-256": GOOD}
     async with (
         bot(Engine(), read_limit_s=0.2) as client,
         client.post("/webhook", data=trickle(), headers=headers) as answer,
