@@ -109,7 +109,8 @@ class RunnerReader:
         if self._passed:
             return Ending.PASSED
         if self._first_error is not None:
-            return Ending.FAILED
+            # An action that is tried again complains first: in a log that stops there nobody knows how it went on.
+            return Ending.FAILED if self.exit_code is not None or self._cleaned_up else Ending.UNKNOWN
         return Ending.PASSED if self._cleaned_up else Ending.UNKNOWN
 
     def finding(self) -> Finding | None:
