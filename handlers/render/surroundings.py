@@ -85,7 +85,8 @@ def markdown_lines(found: Diagnosis, *, place_told: bool = False) -> list[str]:
         told = "; ".join(prose(line) for line in _metrics(found))
         lines.append(f"- **Numbers:** {NUMBERS[found.golden.kind]}. {told}")
     if found.relation is not None and not (place_told and _adds_nothing(found.relation)):
-        said = " ".join(prose(redact_text(clue.text)) for clue in found.relation.evidence[:SHOWN])
+        clues = [clue for clue in found.relation.evidence if not (place_told and clue.kind is ClueKind.CHANGED_FILE)]
+        said = " ".join(prose(redact_text(clue.text)) for clue in clues[:SHOWN])
         lines.append(f"- **This change:** {RELATION[found.relation.name]}{f'. {said}' if said else ''}")
     if found.owners:
         lines.append(f"- **Owners:** {', '.join(code(owner) for owner in found.owners[:SHOWN])}")

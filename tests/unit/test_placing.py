@@ -59,7 +59,8 @@ def test_owners_are_named_and_not_called() -> None:
 def test_a_changed_file_points_to_this_change() -> None:
     files = frozenset({"megatron/core/attention.py"})
     body = report_of(make_job(), findings=(make_finding(),), changed_files=files)
-    assert "- **This change:** points to this change" in body
+    assert "- **This change:** points to this change\n" in body
+    assert body.count("that this pull request changes") == 1
 
 
 def test_what_the_place_already_says_is_not_said_twice() -> None:
