@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bot.demo.check_state import CheckRun
 from bot.demo.github import SimulatedGitHub
+from bot.demo.state import Pull
 from handlers.context import Event
 from handlers.events import KEEPERS, slim
 
@@ -37,9 +39,27 @@ async def real_payloads() -> dict[tuple[str, str], dict[str, Any]]:
         await github.unlabel(pull, "bug")
         comment = await github.comment(pull, "ada", "/mlm help")
         await github.edit(comment, "/mlm rerun failed")
+        await github.review(pull, "ada", "/mlm help")
+        await github.review_comment(pull, "ada", "/mlm help")
+        check = own_check(github, pull)
+        await github.press(check, "mute", "ada")
+        await github.rerequest(check, "ada")
+        await github.rerequest_suite(check, "ada")
         await github.push(pull)
         await github.close_pull(pull)
-        return {(one.event, one.action or ""): one.payload for one in github.deliveries}
+        found = {(one.event, one.action or ""): one.payload for one in github.deliveries}
+    # GitHub's edits of a review differ in these two fields only.
+    for event, first in (("pull_request_review", "submitted"), ("pull_request_review_comment", "created")):
+        found[event, "edited"] = {**found[event, first], "action": "edited", "changes": {"body": {"from": "hello"}}}
+    return found
+
+
+def own_check(github: SimulatedGitHub, pull: Pull) -> CheckRun:
+    state = github.state
+    check = CheckRun(state.next_id("job"), github.app_id, 1, "mlm-bot / diagnosis", pull.head_sha, state.clock())
+    check.actions = [{"label": "Mute", "identifier": "mute", "description": "No more comments"}]
+    github.repo_of(pull).checks[check.id] = check
+    return check
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
