@@ -12,7 +12,8 @@ from bot.demo.check_state import CheckRun
 from bot.demo.github import SimulatedGitHub
 from bot.demo.state import Pull
 
-pytestmark = pytest.mark.usefixtures("nothing_unexpected")
+#: A request of the bot that no story could expect fails it.
+NOTHING_UNEXPECTED = True
 
 
 @pytest.fixture

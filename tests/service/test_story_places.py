@@ -14,7 +14,8 @@ from bot.demo.state import Pull
 CLOSED = "This pull request is closed, so I change nothing here. Reopen it first.\n"
 
 
-pytestmark = pytest.mark.usefixtures("nothing_unexpected")
+#: A request of the bot that no story could expect fails it.
+NOTHING_UNEXPECTED = True
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from stories import DATA, FAILURE, MODELS, MOE, fail_again, red_run, replies
+from stories import DATA, FAILURE, MODELS, MOE, fail_again, red_run, replies, surprises
 from world import World
 
 #: What the runner writes when it lost its machine.
@@ -21,6 +21,7 @@ async def eager(tmp_path: Path) -> AsyncIterator[World]:
     async with world:
         world.github.add_user("ada", "write")
         yield world
+    assert surprises(world) == []
 
 
 def reruns(world: World) -> int:

@@ -16,7 +16,8 @@ FAILED_TEST = (
 )
 
 
-pytestmark = pytest.mark.usefixtures("nothing_unexpected")
+#: A request of the bot that no story could expect fails it.
+NOTHING_UNEXPECTED = True
 
 
 @pytest.fixture

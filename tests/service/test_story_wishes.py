@@ -10,7 +10,8 @@ from world import World
 
 from bot.demo.github import SimulatedGitHub
 
-pytestmark = pytest.mark.usefixtures("nothing_unexpected")
+#: A request of the bot that no story could expect fails it.
+NOTHING_UNEXPECTED = True
 
 
 @pytest.fixture
