@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import BinaryIO
@@ -88,6 +87,8 @@ def _unpacked_pieces(source: Source, name: str, budget: Budget) -> Iterator[byte
 
 def spooled(chunks: Iterable[bytes]) -> Mapped:
     """Keep bytes that must be read from their end, or more than once, in an unnamed file: it vanishes with us."""
+    import tempfile  # noqa: PLC0415 (start-up is felt, and a zip file needs none)
+
     with tempfile.TemporaryFile() as spool:
         for chunk in chunks:
             spool.write(chunk)
