@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version as package_version
+from typing import Any
 
 from handlers import wishes
 from handlers.audit import Deed, of_run, record
@@ -18,6 +19,9 @@ from handlers.standing import run_view
 
 from .asking import Ask, Outcome
 from .grammar import Plain
+
+#: How long somebody without further rights waits until the same logs are read once more.
+AGAIN_AFTER_S = 600.0
 
 
 async def ping(_command: Plain, _ask: Ask, _ctx: Context) -> Outcome:
@@ -82,12 +86,37 @@ async def analyze(_command: Plain, ask: Ask, ctx: Context) -> Outcome:
     leaves = failed_leaves(await ctx.github.jobs(found.id), ctx.config.jobs)
     if not leaves:
         return Outcome(f"{replies.run_link(found)} has no failed job to look into.")
+    if wait := await _too_soon(found, ask, ctx):
+        return Outcome(wait, "confused")
     repo = ask.task.repo
     tasks = [Task("diagnose", repo, key=f"{job.id}-{ask.key}", data={"job_id": job.id}) for job in leaves]
     told = await ctx.comments.find(_pull(ask).number, key=REPORT)
     where = f"My {link('comment', told.html_url)}" if told is not None else "My comment"
     what = f"Reading the logs of {count(len(leaves), 'failed job')} again."
     return Outcome(f"{what} {where} changes if they say something else now, and stays if not.", "rocket", tuple(tasks))
+
+
+async def _too_soon(run: Run, ask: Ask, ctx: Context) -> str:
+    """Say when somebody may ask again who could not start a run either; "" if it is not too soon.
+
+    Everybody may read a public repository, and reading logs is work.
+    """
+    if (await may("rerun", ask.people, ask.pull, ctx)).allowed:
+        return ""
+    now_s = ctx.now().timestamp()
+
+    def begin(stored: dict[str, Any] | None) -> dict[str, Any]:
+        fresh = stored is None or now_s - float(stored["at_s"]) >= AGAIN_AFTER_S
+        return {"at_s": now_s, "ask": ask.key} if fresh or stored is None else stored
+
+    begun = await ctx.store.change(f"analyzed-{run.id}-{run.attempt}", begin)
+    if begun["ask"] == ask.key:
+        return ""
+    left_min = max(1, round((float(begun["at_s"]) + AGAIN_AFTER_S - now_s) / 60))
+    return (
+        f"The logs of {replies.run_link(run)} were read anew a moment ago. You can ask again in {left_min} min; "
+        "people who may start re-runs need not wait."
+    )
 
 
 async def cancel(command: Plain, ask: Ask, ctx: Context) -> Outcome:

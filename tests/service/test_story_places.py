@@ -171,3 +171,19 @@ async def test_one_repository_knows_nothing_of_another(world: World, github: Sim
     assert (await say(world, pull, "ping"))[-1] == "I am here.\n"
     tokens = [seen.body["repository_ids"] for seen in github.asked("POST", "access_tokens$")]
     assert sorted(tokens) == sorted([[github.repo.id], [other.id]])
+
+
+async def test_outsiders_cannot_have_logs_read_all_day(world: World, github: SimulatedGitHub) -> None:
+    pull, run = await red_run(world, MODELS)
+    github.add_user("mallory", "read")
+    reading = (
+        f"Reading the logs of 1 failed job again. My [comment]({github.state.web_url}/NVIDIA/Megatron-LM/pull/"
+        f"{pull.number}#issuecomment-{github.comments(pull, by_app=True)[0].id}) changes if they say something else "
+        "now, and stays if not.\n"
+    )
+    assert await say(world, pull, "analyze", by="mallory") == [reading]
+    assert (await say(world, pull, "analyze", by="mallory"))[1] == (
+        f"The logs of [`CICD Megatron-LM`]({github.state.web_url}/NVIDIA/Megatron-LM/actions/runs/{run.id}), attempt 1 "
+        "were read anew a moment ago. You can ask again in 10 min; people who may start re-runs need not wait.\n"
+    )
+    assert (await say(world, pull, "analyze"))[2] == reading
