@@ -1,0 +1,42 @@
+"""One repository with hundreds of events does not make another one wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from engine_harness import Seen, engine, task, until
+
+from handlers.context import Repo, Task
+
+BUSY, QUIET = Repo(1, "busy/repo", 1), Repo(2, "quiet/repo", 2)
+WORK_S = 0.2
+
+
+@pytest.mark.parametrize("name", ["delivery", "diagnose"])
+async def test_a_flood_of_one_repository_delays_another_by_its_own_work_only(tmp_path: Path, name: str) -> None:
+    """A hundred pieces of work stand in the line of the busy one; the quiet one's is done before most of them."""
+    running: set[str] = set()
+    most = 0
+
+    async def perform(one: Task) -> Sequence[Task]:
+        nonlocal most
+        running.add(one.key)
+        most = max(most, len([key for key in running if key.startswith("busy")]))
+        await asyncio.sleep(WORK_S)
+        running.discard(one.key)
+        return []
+
+    seen = Seen()
+    async with engine(tmp_path, perform, seen) as bot:
+        for number in range(100):
+            await bot.accept(replace(task(f"busy-{number}", name=name), repo=BUSY))
+        done_before = len(seen.outcomes)
+        await bot.accept(replace(task("quiet", name=name), repo=QUIET))
+        await until(lambda: ("quiet", "done") in seen.outcomes, limit_s=60)
+        waited_for = len(seen.outcomes) - done_before
+        assert waited_for < 60, "the quiet one stood behind all of the busy one's"
+        assert most <= (4 if name == "delivery" else 2)
