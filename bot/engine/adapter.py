@@ -32,10 +32,25 @@ APPLICATION_VERSION = "1"
 THREADS = 16
 SQLITE_POOL = 4
 COLLECT_EVERY_S = 3600.0
+LOCK_PATIENCE_S = 2.0
 FAILED = ["ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 WAITING = ["ENQUEUED", "PENDING", "DELAYED"]
 #: Counting stops here: the figure is for a graph.
 COUNT_LIMIT = 1000
+
+
+async def _taken(lock: AliveLock) -> bool:
+    """Take the lock; False if somebody keeps it.
+
+    Some hold it for a moment only: another's rescuer that looks whether we live, a child of a process that just ended.
+    """
+    loop = asyncio.get_running_loop()
+    until = loop.time() + LOCK_PATIENCE_S
+    while not await lock.take():
+        if loop.time() > until:
+            return False
+        await asyncio.sleep(0.1)
+    return True
 
 
 class ExecutorInUseError(Exception):
@@ -80,7 +95,7 @@ class Engine:
             ExecutorInUseError: another process with this executor id is alive.
         """
         lock = lock_for(self._settings.database_url, self._settings.executor_id)
-        if not await lock.take():
+        if not await _taken(lock):
             await lock.release()  # its connection, if it has one
             raise ExecutorInUseError(
                 f"another process runs with executor id {self._settings.executor_id!r} on this database;"

@@ -11,6 +11,7 @@ from engine_harness import Seen, engine, idle, task, until
 
 from bot.engine.adapter import ExecutorInUseError
 from bot.engine.documents import dump_task, load_task, place, task_id
+from bot.engine.locks import lock_for
 from handlers.context import RateLimitedError, RefusedError, Task
 
 
@@ -151,6 +152,19 @@ async def test_two_processes_cannot_share_an_executor_id(tmp_path: Path) -> None
         with pytest.raises(ExecutorInUseError, match="MLM_EXECUTOR_ID"):
             async with engine(tmp_path, perform, Seen()):
                 pass
+
+
+async def test_a_short_look_at_the_lock_does_not_stop_a_start(tmp_path: Path) -> None:
+    """A rescuer takes the lock of each silent process for a moment, to see whether that lives."""
+
+    async def perform(one: Task) -> Sequence[Task]:
+        return []
+
+    looking = lock_for(f"sqlite:///{tmp_path}/engine.db", "one")
+    assert await looking.take()
+    asyncio.get_running_loop().call_later(0.5, lambda: asyncio.ensure_future(looking.release()))
+    async with engine(tmp_path, perform, Seen()) as running:
+        await running.check()
 
 
 async def test_a_final_no_of_github_is_not_tried_again(tmp_path: Path) -> None:
