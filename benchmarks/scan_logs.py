@@ -71,7 +71,9 @@ def scan(source: Source, anchors: Anchors) -> tuple[int, list[tuple[int, str]]]:
 
 
 def bare(source: Source, anchors: Anchors) -> tuple[int, list[tuple[int, str]]]:
-    search = anchors.search(frozenset(), frozenset())
+    # Without the anchors that the scan gives up as soon as they flood a log.
+    flooding = frozenset(index for index, anchor in enumerate(anchors.anchors) if anchor.most <= 50)
+    search = anchors.search(flooding, frozenset())
     size = 0
     for piece in source.chunks():
         search.find(piece)
