@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sqlite3
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from bot.engine.documents import ARRIVALS, DELIVERIES, JOBS, PULLS, task_id
 from bot.engine.locks import AliveLock, lock_for
+from bot.engine.sqlite_file import index, write_ahead
 from handlers.context import Task
 
 if TYPE_CHECKING:
@@ -118,9 +116,10 @@ class Engine:
         perform, give_up, observe = self._callbacks
         self._worker = workflows.Worker(perform, give_up, observe)
         workflows.install(self._worker)
-        await asyncio.to_thread(_write_ahead, self._settings.database_url)
+        await asyncio.to_thread(write_ahead, self._settings.database_url)
         DBOS(config=_dbos_config(self._settings))  # type: ignore[arg-type]
         DBOS.launch()  # on this loop, which is where it will run our coroutines
+        await asyncio.to_thread(index, self._settings.database_url)
         await self._register_queues()
         assert self._lock is not None  # noqa: S101 (start() took it)
         rescuer = Rescuer(
@@ -199,9 +198,11 @@ class Engine:
         """Return how many tasks are in each waiting state, counted up to 1000."""
         from dbos import DBOS  # noqa: PLC0415
 
-        rows = await DBOS.list_workflows_async(status=WAITING, limit=COUNT_LIMIT, load_input=False, load_output=False)
-        counts = Counter(str(row.status) for row in rows)
-        return {state: counts[state] for state in WAITING}
+        counts = {}
+        for state in WAITING:  # one by one: all at once would be looked for among the finished ones, oldest first
+            rows = await DBOS.list_workflows_async(status=state, limit=COUNT_LIMIT, load_input=False, load_output=False)
+            counts[state] = len(rows)
+        return counts
 
     async def close(self) -> None:
         """Let running tasks finish for `grace_s`, then stop them where they are: the next start takes them up."""
@@ -265,16 +266,6 @@ async def _every(pause_s: float, action: Callable[[], Awaitable[None]]) -> None:
             await action()
         except Exception:
             log.exception("engine.round_failed", action=getattr(action, "__name__", repr(action)))
-
-
-def _write_ahead(database_url: str) -> None:
-    """Switch a SQLite file to write-ahead logging, which dbos never does; the mode is kept in the file."""
-    if not database_url.startswith("sqlite:///"):
-        return
-    path = Path(database_url.removeprefix("sqlite:///"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA journal_mode=WAL")
 
 
 def _dbos_config(settings: EngineSettings) -> dict[str, Any]:
