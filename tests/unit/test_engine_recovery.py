@@ -32,7 +32,7 @@ async def test_the_work_of_a_dead_process_is_taken_over(tmp_path: Path) -> None:
     async with engine(tmp_path, hanging.perform, seen, executor_id="dead", grace_s=0.0) as running:
         await running.accept(task("left", name="report", pull=1))
         await until(lambda: hanging.started == 1)
-        assert running_here() == {"report:5:left"}
+        assert running_here() == {"report:5#1:left"}
     hanging.free.set()
     async with engine(tmp_path, hanging.perform, seen, executor_id="alive", rescue_every_s=0.2) as running:
         await until(lambda: ("left", "done") in seen.outcomes)
