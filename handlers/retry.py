@@ -83,7 +83,7 @@ async def _start(run: Run, pull: Pull, findings: Sequence[JobFinding], gpu: int,
     daily = Account("automatic", ctx.config.retry.gpu_jobs_per_day, "may be retried automatically")
     charged = (daily, *accounts(pull.number, ctx.app_slug, ctx)[1:])
     if spent := await spend(charged, gpu, spender=key, ctx=ctx):
-        why = f"{gpu} GPU jobs are more than the {spent.left} left of {spent.account.most} a day"
+        why = f"{count(gpu, 'GPU job')} would be more than the {spent.left} left of {spent.account.most} a day"
         await record(pull.number, Deed(BY, ctx.app_slug, why, done=False, **of_run(run)), ctx)
         return []
     categories = sorted({str(finding.diagnosis.category) for finding in findings})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,6 +12,12 @@ from world import World
 
 #: What the runner writes when it lost its machine.
 LOST = "##[error]The self-hosted runner lost communication with the server. Verify the machine is running.\n"
+#: A download that broke off: the infrastructure's fault, too, but another one.
+UNREACHABLE = (
+    "fatal: unable to access 'https://github.com/x/y/': Could not resolve host: github.com\n"
+    "##[error]Process completed with exit code 128.\n"
+)
+AT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 
 
 @pytest.fixture
@@ -82,3 +89,22 @@ async def test_the_merge_queue_is_left_alone(eager: World) -> None:
     await fail_again(eager, run, MODELS, log=LOST)
     assert reruns(eager) == 0
     assert "in the merge queue" in eager.answers(pull)[0]
+
+
+async def test_no_more_gpu_jobs_a_day_than_the_repository_allows(tmp_path: Path) -> None:
+    """One job with what depends on it fits; the next, which failed in another way, would be too much."""
+    world = World(tmp_path / "data")
+    world.github.add_repo("NVIDIA/Megatron-LM").files[".github/mlm.yml"] = (
+        b"retry: {enabled: true, gpu_jobs_per_day: 1}\n"
+    )
+    async with world:
+        world.github.add_user("ada", "write")
+        _, first = await red_run(world, MODELS, log=LOST)
+        assert first.attempt_number == 2
+        pull, second = await red_run(world, MODELS, log=UNREACHABLE, author="bob")
+        assert (second.attempt_number, reruns(world)) == (1, 1)
+        assert AT.sub("(then)", await why(world, pull)) == (
+            f"(then), not done: **automatic retry**, asked by `mlm-bot`, run {second.id}, attempt 1, head "
+            f"`{pull.head_sha[:7]}`. Why: 1 GPU job would be more than the 0 left of 1 a day\n"
+        )
+        assert surprises(world) == []
