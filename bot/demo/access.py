@@ -15,6 +15,7 @@ from bot.demo.state import App, Installation, Repo, State, Token
 TOKEN_LIVES = timedelta(hours=1)
 #: GitHub refuses an App JWT whose `exp` lies further ahead (domain 2.2); a little leeway for the clocks.
 LONGEST_JWT_S = 600 + 60
+ENTERPRISE_VERSION = "3.16.0"
 FOREIGN_REPO = "There is at least one repository that does not exist or is not accessible to the parent installation."
 _LEVELS = {"read": 1, "write": 2, "admin": 3}
 
@@ -142,12 +143,20 @@ class Access:
             accepted = "; ".join(need.replace(":", "=") for need in needs)
             raise ApiError(403, NOT_ACCESSIBLE, headers={"X-Accepted-GitHub-Permissions": accepted})
 
+    def headers(self) -> dict[str, str]:
+        """What every answer tells about the server: its limits, which an Enterprise Server has none of."""
+        if self._state.enterprise:
+            return {"X-GitHub-Enterprise-Version": ENTERPRISE_VERSION}
+        return self.budget.headers()
+
     def spend(self) -> None:
-        """Count one request against the primary limit.
+        """Count one request against the primary limit, where there is one.
 
         Raises:
             ApiError: 403 when the limit is used up.
         """
+        if self._state.enterprise:
+            return
         now = int(self._state.clock().timestamp())
         if self.budget.reset <= now:
             self.budget.used, self.budget.reset = 0, now + 3600

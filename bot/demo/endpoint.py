@@ -162,7 +162,7 @@ class Endpoint:
 
 
 def _headers(access: Access) -> dict[str, str]:
-    return {**access.budget.headers(), "X-GitHub-Media-Type": "github.v3; format=json", "X-GitHub-Request-Id": "SIM0"}
+    return {**access.headers(), "X-GitHub-Media-Type": "github.v3; format=json", "X-GitHub-Request-Id": "SIM0"}
 
 
 def refuse(error: ApiError, access: Access) -> web.Response:
@@ -191,7 +191,7 @@ def render(answer: Answer, request: web.Request, access: Access) -> web.Response
         headers |= {"ETag": tag, "Cache-Control": "private, max-age=60, s-maxage=60", "Vary": "Accept, Authorization"}
         if request.headers.get("If-None-Match") == tag:
             access.budget.used -= 1
-            return web.Response(status=304, headers={**headers, **access.budget.headers()})
+            return web.Response(status=304, headers={**headers, **access.headers()})
     return web.Response(body=body, status=answer.status, headers=headers, content_type="application/json")
 
 

@@ -33,14 +33,22 @@ from bot.demo.github_runs import RunVerbs
 from bot.demo.github_talk import TalkVerbs
 from bot.demo.player import Player, Script
 from bot.demo.state import Comment, Delivery, Installation, Pull, Repo, Role, State, User
-from bot.demo.wiring import api_site, new_app, new_parts
+from bot.demo.wiring import api_path, api_site, new_app, new_parts
 
 
 class SimulatedGitHub(RunVerbs, TalkVerbs, FaultVerbs):
     """One GitHub with one App; REST API and artifact storage on two loopback ports."""
 
-    def __init__(self, *, pace_s: float | None = None, script: Script = lambda *_: None, slug: str = "mlm-bot") -> None:
+    def __init__(
+        self,
+        *,
+        pace_s: float | None = None,
+        script: Script = lambda *_: None,
+        slug: str = "mlm-bot",
+        enterprise: bool = False,
+    ) -> None:
         self.parts = new_parts()
+        self.parts.state.enterprise = enterprise
         self.app = new_app(self.parts.state, slug=slug)
         self.talk = Conversation(self.parts.state, self.parts.hooks)
         self.plays_by_itself = pace_s is not None
@@ -51,9 +59,10 @@ class SimulatedGitHub(RunVerbs, TalkVerbs, FaultVerbs):
 
     async def start(self) -> None:
         state = self.parts.state
-        state.api_url = await self._api.start()
+        host = await self._api.start()
+        state.api_url = host + api_path(state)
         state.storage_url = await self.parts.storage.start()
-        state.web_url = state.web_url or state.api_url
+        state.web_url = state.web_url or host
         await self.parts.hooks.start()
 
     async def close(self) -> None:

@@ -94,6 +94,8 @@ async def redeliver(call: Call) -> Answer:
 
 
 async def get_rate_limit(call: Call) -> Answer:
+    if call.state.enterprise:
+        raise ApiError(404, "Rate limiting is not enabled.")
     budget = call.parts.access.budget
     budget.used -= 1  # asking for the limit is free
     return Answer(rate_limit_json(budget.limit, budget.used, budget.reset))

@@ -251,6 +251,7 @@ class State:
         self.api_url = ""
         self.storage_url = ""
         self.web_url = ""
+        self.enterprise = False  # an Enterprise Server: below /api/v3, and without rate limits
         self.repos: dict[int, Repo] = {}
         self.users: dict[str, User] = {}
         self.apps: dict[int, App] = {}

@@ -16,6 +16,7 @@ from typing import Any
 
 import aiohttp
 
+from bot.demo.access import ENTERPRISE_VERSION
 from bot.demo.shapes_repo import node_id, repo_json, user_json
 from bot.demo.state import App, Delivery, Repo, State, User
 
@@ -133,7 +134,9 @@ class Webhooks:
 
     def _headers(self, app: App, delivery: Delivery, body: bytes) -> dict[str, str]:
         sha1 = hmac.new(app.webhook_secret.encode(), body, hashlib.sha1).hexdigest()
+        server = {"X-GitHub-Enterprise-Host": "github.example.com", "X-GitHub-Enterprise-Version": ENTERPRISE_VERSION}
         return {
+            **(server if self._state.enterprise else {}),
             "Content-Type": "application/json",
             "User-Agent": "GitHub-Hookshot/simulated",
             "X-GitHub-Delivery": delivery.guid,

@@ -58,11 +58,17 @@ def new_app(state: State, *, slug: str) -> App:
     return app
 
 
+def api_path(state: State) -> str:
+    """Where the REST API begins on its host."""
+    return "/api/v3" if state.enterprise else ""
+
+
 def api_site(parts: Parts, *, port: int = 0) -> Site:
     """The REST API as an aiohttp application."""
+    prefix = api_path(parts.state)
     app = web.Application(client_max_size=25 * 1024**2)
     for module in (routes_app, routes_repo, routes_pulls, routes_actions, routes_checks, routes_survey):
         for endpoint in module.ENDPOINTS:
-            app.router.add_route(endpoint.method, endpoint.path, endpoint.bind(parts))
+            app.router.add_route(endpoint.method, prefix + endpoint.path, endpoint.bind(parts))
     app.router.add_route("*", "/{path:.*}", routes_repo.no_such_endpoint)
     return Site(app, port=port)
