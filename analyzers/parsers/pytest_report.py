@@ -244,6 +244,7 @@ def _give_ids(session: Session) -> None:
     taken: set[str] = set()
     for outcome in session.outcomes.values():
         by_title.setdefault(section_name(outcome.node_id), []).append(outcome)
+    by_title[""] = list(session.outcomes.values())  # what `--tb=line` prints is in the order of the failures
     for report in session.reports:
         if report.node_id is None:
             matches = by_title.get(report.title) or by_title.get(_SUBTEST_TITLE.sub("", report.title), [])

@@ -24,7 +24,7 @@ _MESSAGE_LINES = 12
 
 @dataclass
 class Report:
-    """One test's (or file's) part of the report. `when` is call, setup, teardown or collecting."""
+    """One test's (or file's) part of the report. `when` is call, setup, teardown or collecting; `title` may be ""."""
 
     title: str
     when: str
@@ -51,6 +51,7 @@ class SectionReader:
         self._plain = TracebackReader()  # of `--tb=native`, and of groups, which pytest prints as Python does
         self._link = Link.NONE
         self._done = False  # the exception at hand has got its closing place
+        self._heading = ""  # the first error line of a failure that has no title
         self._said: Line | None = None  # the first words of the report at hand
 
     @property
@@ -93,8 +94,26 @@ class SectionReader:
         elif _CAPTURED.match(text):
             self.close()
             self._muted = True
-        elif self.reports and not self._muted:
+        elif not self.reports or not self.reports[-1].title:
+            self._add_crash_line(line, text)
+        elif not self._muted:
             self._read(line, text)
+
+    def _add_crash_line(self, line: Line, text: str) -> None:
+        """`--tb=line` prints no titles: error lines (some versions), captured output, and then the place of it all."""
+        if not self._muted and (error := _ERROR.match(text)):
+            self._heading = self._heading or (error["text"] or "").strip()
+            return
+        place = _PLACE.match(text)
+        said = place["what"].strip() if place is not None else ""
+        if place is None or not said or said != (self._heading or ("" if self._muted else said)):
+            return
+        self._heading, self._muted = "", False
+        frame = Frame(place["path"], int(place["line"]))
+        trace = Trace(line.number, [frame], at_line=line.number, end=line.number, offset=line.offset)
+        self.reports.append(Report("", "call", line.number))
+        self._lines, self._quoted = [said], None
+        self._settle(trace)
 
     def close(self) -> None:
         """End the exception at hand."""
@@ -172,11 +191,18 @@ class SectionReader:
         if not trace.at_line:
             return  # frames without an error: cut off, or a place in the middle of the code shown
         chain = self.reports[-1].chain
+        if trace.link is Link.CAUSE and not chain:
+            chain += self._handed_on(trace)
         chain.append(trace)
         if self._quoted is not None:
             for quoted in (quoted for quotes in self._quoted.chains for quoted in quotes if quoted.type):
                 quoted.link = Link.QUOTED
                 chain.append(quoted)
+
+    def _handed_on(self, trace: Trace) -> list[Trace]:
+        """What a worker process sent back has no traceback object: pytest prints its text, as Python does."""
+        ended = (one for chain in self._plain.chains for one in chain)
+        return [one for one in ended if one.type and one.end < trace.start]
 
 
 def _names_type(word: str, closing: str) -> bool:
