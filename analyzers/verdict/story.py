@@ -94,7 +94,7 @@ class StoryTeller:
         candidates = [
             self._from_usage(rank, ordered),
             self._from_reports(story, sessions),
-            self._from_crashes(story, ordered),
+            self._from_crashes(story, ordered, passed),
             self._from_chains(story, ordered, passed, run_done=run_done),
             None if run_done or story.finished else self._from_marks(story, ordered, passed),
             self._from_bare_results(rank, sessions),
@@ -158,11 +158,12 @@ class StoryTeller:
             kind = _kind_of_time_limit(trace.frames)
         return of_trace(rank, stream.name, trace, kind, session.root)
 
-    def _from_crashes(self, story: RankStory, streams: Sequence[StreamReading]) -> Finding | None:
+    def _from_crashes(self, story: RankStory, streams: Sequence[StreamReading], passed: set[str]) -> Finding | None:
         for stream in streams:
+            raised = _uncaught_line(stream, passed, finished=story.finished)
             for crash in stream.crashes:
                 kind = self._kind_of_crash(crash, bool(stream.collectives))
-                if kind is None:
+                if kind is None or (raised and crash.line > raised and kind.category is Category.CRASH_NATIVE):
                     continue
                 story.at_exit = story.finished
                 return of_crash(story.rank, stream.name, crash, kind)
@@ -242,6 +243,12 @@ class StoryTeller:
         event = min(story.timeouts, key=lambda event: (event.when is None, event.when or 0.0, event.line))
         story.when = event.when
         return of_timeout(story.rank, story.file, event)
+
+
+def _uncaught_line(stream: StreamReading, passed: set[str], *, finished: bool) -> int:
+    """Return where the exception ends that ended the program, 0 if none: a crash after it is only a bad exit."""
+    cluster = fatal_cluster(stream, passed, finished=finished)
+    return max((trace.end for chain in cluster for trace in chain if trace.uncaught), default=0)
 
 
 def _kind_of_time_limit(frames: Sequence[Frame]) -> Kind:

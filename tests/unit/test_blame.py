@@ -269,3 +269,13 @@ def test_the_rank_that_failed_the_earlier_test_made_the_others_run_into_false_er
     stdout[2] = pytest_log({TEST: "FAILED", later: "PASSED"}, sections=first)
     found = verdict(rules, ranks({}, stdout=stdout))
     assert (found.category, found.culprit_ranks, found.failed_tests) == (Category.TEST_ASSERTION, (2,), (TEST,))
+
+
+def test_an_abort_after_the_last_exception_is_only_a_bad_exit(rules: RuleSet) -> None:
+    own = {
+        rank: raised(f"RuntimeError: Unexpected result nan (rank {rank})", "megatron/core/r.py:4 check", rank=rank)
+        for rank in (1, 2)
+    }
+    own[1] += "".join(f"closing handle {n}\n" for n in range(120)) + "terminate called without an active exception\n"
+    found = verdict(rules, ranks({0: peer_died(0), **own}, of=3))
+    assert (found.culprit_ranks, found.victim_ranks) == ((1, 2), (0,))
