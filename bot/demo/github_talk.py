@@ -9,7 +9,7 @@ from bot.demo.endpoint import Parts
 from bot.demo.shapes_checks import own_check_json, suite_event_json
 from bot.demo.shapes_pull import pull_simple_json
 from bot.demo.shapes_review import review_comment_json, review_json
-from bot.demo.state import Comment, Pull, Repo, User
+from bot.demo.state import Comment, Installation, Pull, Repo, User
 
 
 class TalkVerbs:
@@ -27,6 +27,24 @@ class TalkVerbs:
         )
         repo.pulls[number] = made
         return made
+
+    def transfer_issue(self, issue: Pull, *, to: Repo) -> Pull:
+        """Move an issue with its comments to another repository, where it gets a new number; the old one is gone."""
+        old, number = self._repo_with(issue), max(to.pulls, default=0) + 1
+        del old.pulls[issue.number]
+        for comment in old.comments_of(issue.number):
+            to.comments[comment.id] = old.comments.pop(comment.id)
+            comment.pull = number
+        issue.number = number
+        to.pulls[number] = issue
+        return issue
+
+    def transfer_repo(self, repo: Repo, *, to: Installation) -> None:
+        """Give a repository to another account, with the App: all stays but its name and installation."""
+        for installation in self.parts.state.installations.values():
+            installation.repo_ids.discard(repo.id)
+        repo.owner = to.account
+        to.repo_ids.add(repo.id)
 
     async def review(self, pull: Pull, user: str, body: str) -> Comment:
         """A person submits a review that says `body`."""
