@@ -23,6 +23,7 @@ from analyzers.parsers.rank_log import LogReading, RankLogReader
 from analyzers.reading.layout import Kind, Place, RunKey, place
 from analyzers.rules import RuleSet
 from analyzers.verdict.accusation import Blame
+from analyzers.verdict.candidates import with_candidates
 from analyzers.verdict.category import is_retryable
 from analyzers.verdict.choice import attempts_of, decisive_run, is_order_known, mended_first
 from analyzers.verdict.dumps import decide_by_dumps, read_dumps
@@ -68,6 +69,8 @@ def analyze(bundle: Bundle, rules: RuleSet, *, run_all: RunAll = one_by_one) -> 
     run = decisive_run(runs, newest=newest, job_failed=job_failed, timed_out=timed_out)
     blame = decide_by_dumps(run.blame if run is not None else None, dumps)
     diagnosis = _decide(report, blame, runs, attempts, read)
+    decisive = run if run is not None else runs[-1] if runs else None
+    diagnosis = with_candidates(diagnosis, decisive.stories if decisive is not None else {})
     if run is not None and not diagnosis.passed and not job_failed and not is_order_known(runs, run, newest):
         diagnosis = replace(diagnosis, summary=f"{diagnosis.summary}; {UNORDERED}")
     if not job_failed:

@@ -33,6 +33,9 @@ from analyzers.verdict.findings import (
 #: torch.distributed.checkpoint gathers the failures of all ranks and raises them everywhere.
 _CHECKPOINT = re.compile(r"CheckpointException ranks:\s*dict_keys\(\[(?P<ranks>[\d, ]*)\]\)")
 
+#: Of each kind in one stream; what was survived long before the end is no candidate for the cause.
+_DOUBTED = 8
+
 
 @dataclass
 class RankStory:
@@ -53,6 +56,9 @@ class RankStory:
     failed: tuple[str, ...] = ()
     named: tuple[int, ...] = ()
     signature: str | None = None
+    doubted: tuple[
+        Finding, ...
+    ] = ()  # seen and not believed: exceptions and rules' causes that it seems to have survived
     aside: Finding | None = None  # the watchdog's word that something hung, where no line says in which operation
     timeouts: list[CollectiveEvent] = field(default_factory=list)
     states: list[CollectiveEvent] = field(default_factory=list)
@@ -102,6 +108,7 @@ class StoryTeller:
             self._from_timeouts(story),
         ]
         story.first = _choose([finding for finding in candidates if finding is not None])
+        story.doubted = tuple(self._doubted(rank, ordered, passed))
         story.aside = next(
             (of_mark(rank, stream.name, mark) for stream in ordered for mark in stream.marks if _is_hang(mark)), None
         )
@@ -202,6 +209,18 @@ class StoryTeller:
             finding = of_trace(story.rank, stream.name, trace, kind)
             return replace(finding, confidence=Confidence.LOW) if logged else finding
         return None
+
+    def _doubted(self, rank: int, streams: Sequence[StreamReading], passed: set[str]) -> Iterable[Finding]:
+        for stream in streams:
+            last = list(zip(stream.chains, stream.during, strict=True))[-_DOUBTED:]
+            for chain, test in last:
+                if test not in passed and not chain[0].harmless and any(trace.type for trace in chain):
+                    trace = primary(chain)
+                    kind = classify(self._rules, trace.type, trace.message, Scene.SCRIPT)
+                    yield replace(of_trace(rank, stream.name, trace, kind), confidence=Confidence.LOW)
+            for mark in stream.marks[-_DOUBTED:]:
+                if mark.match.rule.blames is Role.CAUSE and mark.during not in passed:
+                    yield replace(of_mark(rank, stream.name, mark), confidence=Confidence.LOW)
 
     def _note_accusation(self, story: RankStory, message: str, chain: Sequence[Trace]) -> None:
         story.signature = read_mismatch(message, story.rank) if "mismatch between collectives" in message else None

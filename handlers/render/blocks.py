@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from analyzers.model import Command, Diagnosis, Role
+from analyzers.model import AlsoSeen, Category, Command, Diagnosis, Role
 
 from .clean_text import clean_line
 from .safe_text import code, count, fence, link, prose, ranks
@@ -13,6 +13,9 @@ from .starts import say_ranks, say_starts, say_tests
 from .surroundings import markdown_lines
 from .view import Cause, JobView
 from .words import doubt, rerun_advice, title
+
+#: Above the guesses where the cause is not known.
+ALTERNATIVES = "Or one of these"
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ def cause_block(cause: Cause, detail: Detail) -> str:
         # On a pull request the line on re-running knows all failed jobs; the analysis of one job cannot.
         found = replace(found, commands=tuple(one for one in found.commands if not one.command.startswith("/mlm ")))
     shown = found.commands[: min(detail.commands, 1)]
-    blocks = [_lead(found), "\n".join(facts), *_commands(shown), *_proof(found, detail)]
+    guesses = _also_seen(found, detail) if has_candidates(found) else []
+    blocks = [_lead(found), "\n".join(facts), *guesses, *_commands(shown), *_proof(found, detail)]
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -176,8 +180,8 @@ def _proof(found: Diagnosis, detail: Detail) -> list[str]:
         more = len(found.failed_tests) - len(tests)
         listed = "\n".join(f"- {code(test, limit=300)}" for test in tests)
         parts.append(f"All failed tests:\n\n{listed}" + (f"\n- and {more} more" if more else ""))
-    if found.also_seen and detail.also_seen:
-        parts.append("Also seen:\n\n" + "\n".join(_also_seen(found, detail)))
+    if found.also_seen and detail.also_seen and not has_candidates(found):
+        parts.append("\n\n".join(_also_seen(found, detail)))
     if len(found.read.skipped) > 1:
         skipped = "\n".join(f"- {code(item.name)}: {prose(item.why)}" for item in found.read.skipped[:10])
         more = len(found.read.skipped) - 10
@@ -189,10 +193,19 @@ def _also_seen(found: Diagnosis, detail: Detail) -> list[str]:
     role = {Role.CAUSE: "another candidate", Role.CONSEQUENCE: "a consequence", Role.TEARDOWN: "while ending"}
     lines = []
     for seen in found.also_seen[: detail.also_seen]:
-        on = f" on {'rank' if len(seen.ranks) == 1 else 'ranks'} {ranks(seen.ranks)}" if seen.ranks else ""
         where = f"{code(seen.file)}, line {seen.line}"
-        lines.append(f"- {code(str(seen.category))}{on}, {role.get(seen.role, 'harmless')}: {where}")
-    return lines
+        lines.append(f"- {code(str(seen.category))}{on_ranks(seen)}, {role.get(seen.role, 'harmless')}: {where}")
+    return [f"{ALTERNATIVES if has_candidates(found) else 'Also seen'}:", "\n".join(lines)] if lines else []
+
+
+def has_candidates(found: Diagnosis) -> bool:
+    """Whether the cause is not known and there are guesses at it."""
+    return found.category is Category.UNKNOWN and any(seen.role is Role.CAUSE for seen in found.also_seen)
+
+
+def on_ranks(seen: AlsoSeen) -> str:
+    """` on ranks 0, 2-3`; "" if the log belongs to no rank."""
+    return f" on {'rank' if len(seen.ranks) == 1 else 'ranks'} {ranks(seen.ranks)}" if seen.ranks else ""
 
 
 def fold(summary: str, body: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
-from analyzers.model import Diagnosis
+from analyzers.model import Diagnosis, Role
 
-from .blocks import headline, without_message
+from .blocks import ALTERNATIVES, has_candidates, headline, on_ranks, without_message
 from .clean_text import clean, clean_line, shorten
 from .redaction import redact_diagnosis
 from .safe_text import count
@@ -25,6 +25,7 @@ EXCERPT_LINES = 12
 LINE_CHARS = 1200
 TESTS = 5
 STARTS = 6
+CANDIDATES = 3
 LABEL_WIDTH = 8
 
 
@@ -45,6 +46,7 @@ def render_text(diagnosis: Diagnosis, *, color: bool, width: int = WIDTH) -> str
             "",
             *_facts(found, page),
             *_excerpt(found, page),
+            *_candidates(found, page),
             *_commands(found, page),
             "",
         ]
@@ -136,6 +138,15 @@ def _excerpt(found: Diagnosis, page: _Page) -> list[str]:
     left = len(found.evidence.excerpt) - len(shown)
     body = [piece for line in shown for piece in _log_line(line, page)]
     return ["", head, *body, *([f"  … {left} more lines"] if left else [])]
+
+
+def _candidates(found: Diagnosis, page: _Page) -> list[str]:
+    """Where the cause is not known: the places to look at next, the best guess first."""
+    if not has_candidates(found):
+        return []
+    guesses = [seen for seen in found.also_seen if seen.role is Role.CAUSE][:CANDIDATES]
+    told = [f"{seen.category}{on_ranks(seen)}, {clean_line(seen.file)}:{seen.line}" for seen in guesses]
+    return ["", page.paint(ALTERNATIVES, DIM), *(f"  {piece}" for line in told for piece in page.wrap(line, indent=2))]
 
 
 def _log_line(line: str, page: _Page) -> list[str]:
