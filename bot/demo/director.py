@@ -150,6 +150,18 @@ class Director:
         await self.github.label(self.pull, name, MAINTAINER)
         return Said(f"Added {name}.")
 
+    async def press(self, check_id: str, identifier: str, login: str) -> Said:
+        """Somebody presses a button of a check run.
+
+        Raises:
+            KeyError: there is no such check run, or it has no such button.
+        """
+        found = [check for check in self.github.checks(self.pull) if str(check.id) == check_id]
+        labels = {action["identifier"]: action["label"] for check in found for action in check.actions}
+        label = labels[identifier]
+        await self.github.press(found[0], identifier, by=login)
+        return Said(f"{login} pressed {label}. The bot answers in a comment, or in its check.")
+
     async def comment(self, login: str, body: str) -> Said:
         """Somebody comments."""
         try:

@@ -47,6 +47,7 @@ class Page:
             "push-unvetted": lambda _: director.push_unvetted(),
             "rerun": lambda _: director.rerun(),
             "label": lambda asked: director.toggle_label(asked["name"]),
+            "press": lambda asked: director.press(asked["check"], asked["button"], asked["as"]),
             "comment": lambda asked: director.comment(asked["as"], asked["body"]),
         }
         app = web.Application(middlewares=[_guard, self._wait_for_stage])
@@ -57,6 +58,7 @@ class Page:
         app.router.add_get("/{owner}/{repo}/pull/{number}", self._show)
         app.router.add_get("/{owner}/{repo}/actions/runs/{run}", self._home)
         app.router.add_get("/{owner}/{repo}/actions/runs/{run}/job/{job}", self._show_log)
+        app.router.add_get("/{owner}/{repo}/runs/{check}", self._home)
         app.router.add_get("/{path:.*}", self._elsewhere)
         self._site = Site(app, port=port)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bot.demo.actions_state import Job, Run
+from bot.demo.check_state import CheckRun
 from bot.demo.director import LABELS, Director
 from bot.demo.markdown import render_markdown
 from bot.demo.said import Said
@@ -63,6 +64,18 @@ class JobRow:
 
 
 @dataclass(frozen=True)
+class CheckCard:
+    """A check run of an App; `buttons` are identifier, label and description of each."""
+
+    id: int
+    name: str
+    look: str
+    title: str
+    html: str
+    buttons: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True)
 class PageView:
     """Everything that the templates need; equal views render the same page."""
 
@@ -72,6 +85,7 @@ class PageView:
     entries: tuple[Entry, ...]
     run: Run
     jobs: tuple[JobRow, ...]
+    cards: tuple[CheckCard, ...]
     counts: tuple[tuple[str, int], ...]
     held: bool
     waiting: bool
@@ -91,6 +105,7 @@ def page_view(director: Director) -> PageView:
         entries=_entries(director.github.state, repo, pull),
         run=run,
         jobs=jobs,
+        cards=tuple({check.name: _check_card(check) for check in director.github.checks(pull)}.values()),
         counts=tuple((look, counts[look]) for look in _ORDER if counts[look]),
         held=held,
         waiting=held and running_tests,
@@ -114,6 +129,17 @@ def _job_row(job: Job) -> JobRow:
     if job.started_at and job.completed_at and job.conclusion != "skipped":
         took = f"{max((job.completed_at - job.started_at).total_seconds(), 0):.0f}s"
     return JobRow(job.id, job.name, _look(job), took)
+
+
+def _check_card(check: CheckRun) -> CheckCard:
+    return CheckCard(
+        id=check.id,
+        name=check.name,
+        look=check.conclusion or check.status,
+        title=check.title or "",
+        html=render_markdown(check.summary or ""),
+        buttons=tuple((one["identifier"], one["label"], one["description"]) for one in check.actions),
+    )
 
 
 def _entries(state: State, repo: Repo, pull: Pull) -> tuple[Entry, ...]:
