@@ -24,12 +24,16 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, order=True)
 class RunKey:
-    """One start of the workers. `folder` is the launcher's random name, "" if there is none; the rest counts from 0."""
+    """One start of the workers, or what one node has of it: the folder `node`, "" if there is none.
+
+    `folder` is the launcher's random name, else the node's, "" if there is neither; the rest counts from 0.
+    """
 
     test: str
     repeat: int
     folder: str
     attempt: int
+    node: str = ""
 
 
 @dataclass(frozen=True)
@@ -107,4 +111,4 @@ def _run_key(folders: list[str]) -> RunKey:
     repeat = rest.pop() if rest and _NUMBER.fullmatch(rest[-1]) else "0"
     node = "".join(part for part in rest if _NODE.fullmatch(part))
     test = "/".join(part for part in rest if part != "logs" and not _NODE.fullmatch(part))
-    return RunKey(test, int(repeat), folder or node, int(attempt or 0))
+    return RunKey(test, int(repeat), folder or node, int(attempt or 0), node)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -17,6 +16,7 @@ from analyzers.verdict.accusation import Blame, Exits
 from analyzers.verdict.blame import assign_blame
 from analyzers.verdict.category import Kind as FoundKind
 from analyzers.verdict.findings import of_trace
+from analyzers.verdict.nodes import Shifts, hosts_as_nodes, shifts_of
 from analyzers.verdict.story import RankStory, StoryTeller
 
 _PID = re.compile(r"\bpid=?'?(\d+)|Killed process (\d+)")
@@ -60,6 +60,7 @@ def gather_runs(
         job_exits: what the launcher said in the job's log, of the newest run.
         newest: the folder of the newest run, from the job's log.
     """
+    readings = hosts_as_nodes(readings)
     starts = _one_start_each(readings)
     keys = [key for start in starts for key in start]
     loose = [reading for reading in readings if reading.place.run not in keys]
@@ -67,7 +68,7 @@ def gather_runs(
     for start in starts:
         key = next((key for key in start if key.folder == newest), start[0])
         own = [reading for reading in readings if reading.place.run in start]
-        own += [reading for reading in loose if _covers(reading.place.run, key)]
+        own += [reading for reading in loose if any(_covers(reading.place.run, part) for part in start)]
         named = job_exits if newest is None or key.folder in ("", newest) else None
         runs.append(_build(key, own, rules, named))
     clocks: dict[tuple[str, int, str], list[float]] = {}
@@ -91,16 +92,23 @@ def _one_start_each(readings: Sequence[LogReading]) -> list[list[RunKey]]:
     starts: list[list[RunKey]] = []
     for key in sorted(ranks, key=lambda key: (key.test, key.repeat, key.attempt, min(ranks[key], default=0), key)):
         last = starts[-1] if starts else None
-        if last is not None and _is_next_node(last[-1], key, set().union(*(ranks[k] for k in last)), ranks[key]):
+        if last is not None and _is_next_node(last, key, ranks):
             last.append(key)
         else:
             starts.append([key])
     return starts
 
 
-def _is_next_node(before: RunKey, key: RunKey, known: set[int], ranks: set[int]) -> bool:
-    same = (before.test, before.repeat, before.attempt) == (key.test, key.repeat, key.attempt)
-    return same and bool(known) and bool(ranks) and min(ranks) > max(known)
+def _is_next_node(start: Sequence[RunKey], key: RunKey, ranks: Mapping[RunKey, set[int]]) -> bool:
+    before = start[-1]
+    if (before.test, before.repeat, before.attempt) != (key.test, key.repeat, key.attempt):
+        return False
+    known = set[int]().union(*(ranks[part] for part in start))
+    if known and ranks[key]:
+        return min(ranks[key]) > max(known)
+    # No line names a rank: only where each node made one folder it is known which belong together.
+    alike = [k for k in ranks if (k.test, k.repeat, k.attempt) == (key.test, key.repeat, key.attempt)]
+    return all(k.node for k in alike) and len({k.node for k in alike}) == len(alike)
 
 
 def _has_ranks(reading: LogReading) -> bool:
@@ -123,7 +131,7 @@ def _covers(outer: RunKey, key: RunKey) -> bool:
     return (
         (not outer.test or key.test == outer.test or key.test.startswith(outer.test + "/"))
         and outer.repeat in (0, key.repeat)
-        and outer.folder in ("", key.folder)
+        and outer.folder in ("", key.folder, key.node)
     )
 
 
@@ -138,17 +146,26 @@ def _order(
 
 def _build(key: RunKey, readings: Sequence[LogReading], rules: RuleSet, job_exits: Exits | None) -> Run:
     teller = StoryTeller(rules)
-    streams = _by_rank(readings)
+    shifts = shifts_of(readings)
+    streams = _by_rank(readings, shifts)
     done = any(stream.done_line for reading in readings for stream in reading.streams)
     stories = {rank: teller.tell(rank, streams.get(rank, []), run_done=done) for rank in _all_ranks(streams)}
     exits = _exits(readings) or job_exits or Exits()
-    blame = assign_blame(stories, exits, list(_node_findings(readings, exits)))
+    blame = _at_most(shifts.confidence, assign_blame(stories, exits, list(_node_findings(readings, exits))))
     clocks = _clocks(streams)
     last = next((story.last for story in stories.values() if story.last), None)
     # The lower median: one rank's clock may be wrong. (`statistics` takes as long to load as a small log to read.)
     clock = sorted(clocks)[(len(clocks) - 1) // 2] if clocks else None
     green, stopped = _green(streams), next(_stopped(readings), None)
     return Run(key, stories, _outcome(stories, blame), blame, clock, last, green, stopped)
+
+
+def _at_most(confidence: Confidence, blame: Blame | None) -> Blame | None:
+    """A verdict is no surer than the ranks are known."""
+    order = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
+    if blame is None or order.index(blame.finding.confidence) >= order.index(confidence):
+        return blame
+    return replace(blame, finding=replace(blame.finding, confidence=confidence))
 
 
 def _stopped(readings: Sequence[LogReading]) -> Iterator[Finding]:
@@ -192,16 +209,11 @@ def _outcome(stories: dict[int, RankStory], blame: Blame | None) -> Outcome:
     return Outcome.PASSED if finished and not any(story.unfinished for story in stories.values()) else Outcome.UNCLEAR
 
 
-def _by_rank(readings: Sequence[LogReading]) -> dict[int, list[StreamReading]]:
+def _by_rank(readings: Sequence[LogReading], shifts: Shifts) -> dict[int, list[StreamReading]]:
     """Sort the streams by global rank: the prefix in the lines knows it, the path only the rank on its node."""
-    shifts: dict[RunKey, Counter[int]] = {}
-    for reading in readings:
-        local = reading.place.local_rank
-        if reading.place.kind is Kind.RANK and local is not None and reading.prefix_rank is not None:
-            shifts.setdefault(reading.place.run, Counter())[reading.prefix_rank - local] += 1
     streams: dict[int, list[StreamReading]] = {}
     for reading in readings:
-        shift = max(shifts.get(reading.place.run, Counter([0])).items(), key=lambda item: (item[1], -item[0]))[0]
+        shift = shifts.of(reading.place.run)
         local = reading.place.local_rank
         if reading.place.kind is Kind.RANK and local is not None:
             streams.setdefault(local + shift, []).extend(reading.streams)
