@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from stories import DATA, MODELS, red_run, replies, report
 from world import World
 
+from analyzers.model import Category
 from bot.demo.github import SimulatedGitHub
 from bot.demo.state import Pull
 
@@ -18,6 +21,7 @@ FAILED_TEST = (
 
 #: A request of the bot that no story could expect fails it.
 NOTHING_UNEXPECTED = True
+AT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 
 
 @pytest.fixture
@@ -88,9 +92,12 @@ async def test_questions_about_queue_logs_and_deeds(world: World, github: Simula
     where = f"{github.state.web_url}/NVIDIA/Megatron-LM/actions/runs/{run.id}/job/{job.id}"
     assert answer == f"{link(world, run.id, 1)}:\n\n- `{MODELS}`: [log]({where}), no log artifact"
     answer, marks = await say(world, pull, "logs modles")
-    assert "`/mlm logs 'tests/unit_tests/models/**/*.py'`" in answer
+    near = ("models", "dist_checkpointing/models", "transformer/moe")
+    forms = ", ".join(f"`/mlm logs 'tests/unit_tests/{bucket}/**/*.py'`" for bucket in near)
+    assert answer == f"No job of the newest attempt matches `modles`. The nearest: {forms}"
     assert marks == ["confused"]
     answer, _ = await say(world, pull, "rerun all -- to see the queue")
+    asked = github.comments(pull, by_app=False)[-1].id
     await github.hold_in_queue(run)
     answer, _ = await say(world, pull, "queue")
     assert answer == (
@@ -98,8 +105,10 @@ async def test_questions_about_queue_logs_and_deeds(world: World, github: Simula
         f"- [`pull-request/1`]({github.state.web_url}/NVIDIA/Megatron-LM/actions/runs/{ahead.id})"
     )
     answer, _ = await say(world, pull, "why")
-    assert "**re-run (all)**, asked by `ada`" in answer
-    assert f"run {run.id}, attempt 2, head `{pull.head_sha[:7]}`" in answer
+    assert AT.sub("(then)", answer) == (
+        f"(then), **re-run (all)**, asked by `ada`, run {run.id}, attempt 2, head `{pull.head_sha[:7]}`, comment "
+        f"{asked}. Why: all 23 jobs; labels are read again, and everything repeats. 10 of them run on GPUs"
+    )
 
 
 async def test_mute_and_unmute(world: World, github: SimulatedGitHub) -> None:
@@ -127,19 +136,28 @@ async def test_a_recorded_flake_is_named_with_its_issue(world: World, github: Si
     pull, _ = await red_run(world, MODELS, log=FAILED_TEST)
     answer, marks = await say(world, pull, f"flaky {TEST}")
     assert marks == ["confused"]
-    assert answer.startswith("I need one test and the number of the issue about it:")
+    assert answer == (
+        "I need one test and the number of the issue about it: `/mlm flaky tests/unit_tests/a/test_b.py::test_c #123`"
+    )
     assert "recorded" not in report(world, pull)
     answer, marks = await say(world, pull, f"flaky {TEST} #123")
     assert answer == (
         f"Recorded: `{TEST}` is known to fail now and then (issue `#123`). Reports say so from now on; a failure of it "
         "still counts as red."
     )
-    assert "is recorded as failing now and then: issue 123, by ada" in report(world, pull).replace("`", "")
+    (told,) = [line for line in report(world, pull).splitlines() if "recorded" in line]
+    assert re.sub(r"on \d{4}-\d\d-\d\d\.$", "on (that day).", told) == (
+        f"- **This change:** known to fail now and then. `{TEST}` is recorded as failing now and then: issue 123, by "
+        "ada on (that day)."
+    )
+    answer, marks = await say(world, pull, "feedback right")
+    assert (answer, marks) == ("", ["+1"])
     answer, marks = await say(world, pull, "feedback wrong cuda_oom")
     assert (answer, marks) == ("", ["+1"])
     answer, marks = await say(world, pull, "feedback wrong cuda_omm")
     assert marks == ["confused"]
-    assert answer.startswith("Type `/mlm feedback right` or `/mlm feedback wrong cuda_oom`; the categories are")
+    names = ", ".join(f"`{name}`" for name in sorted(Category))
+    assert answer == f"Type `/mlm feedback right` or `/mlm feedback wrong cuda_oom`; the categories are {names}."
 
 
 async def test_a_typo_in_verb_and_selector_is_mended_in_one_line(world: World, github: SimulatedGitHub) -> None:
@@ -147,3 +165,33 @@ async def test_a_typo_in_verb_and_selector_is_mended_in_one_line(world: World, g
     answer, marks = await say(world, pull, "rerum unit modles")
     assert (answer, marks) == ("There is no command rerum. Did you mean `/mlm rerun unit models`?", ["confused"])
     assert github.asked("POST", "/rerun") == []
+
+
+async def test_labels_are_set_and_taken_off_by_command(world: World, github: SimulatedGitHub) -> None:
+    pull, run = await red_run(world, MODELS)
+    ci = ("Run MBridge tests", "Run NeMoRL tests", "Run functional tests", "Run tests", "container::lts")
+    forms = ", ".join(f"`/mlm label {name}`" for name in ci)
+    assert await say(world, pull, "label") == (f"Which label? {forms}", ["confused"])
+    assert await say(world, pull, "label run tets") == (
+        (
+            "CI here knows no `run tets`. Did you mean `/mlm label Run tests`, `/mlm label Run NeMoRL tests`, "
+            "`/mlm label Run MBridge tests`?"
+        ),
+        ["confused"],
+    )
+    assert (list(pull.labels), run.attempt_number) == ([], 1)
+    assert await say(world, pull, "label run tests") == (
+        (
+            "Added `Run tests`. Labels obeyed: full suite (`L1`), n_repeat 1, lightweight (4 steps, no golden values), "
+            f"`dev` image. Started {link(world, run.id, 2)} as a re-run of all jobs, because only that makes "
+            "`configure` read the labels again."
+        ),
+        ["rocket"],
+    )
+    assert (list(pull.labels), run.attempt_number) == (["Run tests"], 2)
+    slim = "slim suite (`L0`), n_repeat 5, full length with golden values, `dev` image"
+    assert await say(world, pull, "unlabel run tests") == (
+        f"Taken off: `Run tests`. The labels now ask for: {slim}.",
+        ["+1"],
+    )
+    assert list(pull.labels) == []
