@@ -12,7 +12,7 @@ run: sync # the demo: the real bot against an embedded simulated GitHub, to be w
 	$(RUN) mlm demo
 
 test: sync # every test
-	$(RUN) pytest -n auto
+	$(RUN) pytest -n 4 --dist worksteal
 
 check: sync # what CI runs beside the tests: style, types, architecture
 	$(RUN) ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -18,6 +19,8 @@ from bot.github.gateway import Limits
 from bot.store.store import Database
 from config.settings import Settings
 
+#: Seconds; a wait that is longer is cut short once nothing else is left to do.
+LONG_S = 2.0
 #: A test does not wait for a server's sake; the pauses themselves are tested where they are made.
 IMPATIENT = Limits(write_pause_s=0.0, retry_pause_s=0.02, log_pause_s=0.05, longest_stay_s=1.0)
 
@@ -84,12 +87,14 @@ class World:
         """The bot's own memory."""
         return self.app[DATABASE]
 
-    async def hurry(self) -> None:
-        """Start now what waits for its time."""
+    async def hurry(self, *, longer_than_s: float = 0.0) -> None:
+        """Start now what waits for its time, if that is further away than `longer_than_s`."""
         from dbos import DBOS
 
+        until_ms = (time.time() + longer_than_s) * 1000
         for row in await DBOS.list_workflows_async(status="DELAYED"):
-            await DBOS.set_workflow_delay_async(row.workflow_id, delay_seconds=0.05)
+            if (row.delay_until_epoch_ms or 0) >= until_ms:
+                await DBOS.set_workflow_delay_async(row.workflow_id, delay_seconds=0.05)
 
     async def start_bot(self) -> None:
         """Start the bot, and tell GitHub where it is."""
@@ -122,14 +127,20 @@ class World:
         await self.github.close()
 
     async def idle(self, *, within_s: float = 30.0) -> None:
-        """Return when every delivery has been answered and no task is waiting, running or delayed."""
+        """Return when every delivery has been answered and no task is waiting, running or delayed.
+
+        When nothing is left but to wait for long, the clock is moved: that is not what the stories are about.
+        """
         async with asyncio.timeout(within_s):
             while True:
                 await self.github.settle()
-                if not sum((await self.app[ENGINE].depths()).values()):
+                depths = await self.app[ENGINE].depths()
+                if not sum(depths.values()):
                     await self.github.settle()
                     if not sum((await self.app[ENGINE].depths()).values()):
                         return
+                elif depths["DELAYED"] == sum(depths.values()):
+                    await self.hurry(longer_than_s=LONG_S)
                 await asyncio.sleep(0.05)
 
     def answers(self, pull: Pull) -> list[str]:
