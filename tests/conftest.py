@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from world import World
+
+# The same examples each time: a red run can be repeated. `HYPOTHESIS_PROFILE=search` looks for new ones.
+settings.register_profile("repeat", derandomize=True)
+settings.register_profile("search", max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 
 @pytest.fixture

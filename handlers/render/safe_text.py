@@ -16,7 +16,7 @@ from .redaction import redact, redact_lines
 JOINER = "\u2060"
 BACKTICKS = re.compile("`+")
 #: A word that no Markdown dialect acts upon.
-PLAIN_WORD = re.compile(r"(?!www\.)[^\W_](?:[^\W_]|[.,'’%=+-])*", re.IGNORECASE)
+PLAIN_WORD = re.compile(r"(?!.*www\.)[^\W_](?:[^\W_]|[.,'’%=+-])*", re.IGNORECASE)
 #: Plain by its letters, yet linked: a commit, `GH-12`, trackers such as `ABC-12`, and what some readers of Markdown
 #: (not GitHub) take for a host: `example.com`, but `attention.py` as well (the default list of linkify-it).
 REFERENCE = re.compile(
@@ -27,7 +27,7 @@ REFERENCE = re.compile(
 OPENING = re.compile(r"""^["'(]*""")
 CLOSING = re.compile(r"""[.,;:!?"')]*$""")
 #: A line that another bot would obey (`/ok to test`), but not a path.
-SLASH_LINE = re.compile(r"(?m)^(\s*)(/[A-Za-z][\w-]*(?:\s|$))")
+SLASH_LINE = re.compile(r"(?m)^(\s*)(/[A-Za-z][\w-]*(?![\w/-]))")
 MENTION_LINE = re.compile(r"(?m)^(\s*)(@[A-Za-z])")
 
 

@@ -114,6 +114,7 @@ def tokens_of(markdown: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("way", SHOWN)
 @given(text=LOG_TEXT)
 @settings(max_examples=150, deadline=None)
+@example(text="- [ ] xwww.e.vil")
 @example(text="```\n@team\n```\n# head")
 @example(text="` `` ` @team `")
 @example(text="<!-- mlm-bot:report:0 -->")
@@ -136,6 +137,7 @@ def test_log_text_makes_nothing_but_text_and_code(way: str, text: str) -> None:
 @pytest.mark.parametrize("way", SHOWN)
 @given(text=LOG_TEXT)
 @settings(max_examples=60, deadline=None)
+@example("/a¡")
 def test_no_line_of_it_is_a_command_of_another_bot(way: str, text: str) -> None:
     starts = [line.lstrip(" >-*`") for line in SHOWN[way](text).split("\n")]
     raw = [line.strip() for line in SHOWN[way](text).split("\n")]
