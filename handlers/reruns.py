@@ -17,6 +17,8 @@ from .runs import main_run, mirror_sha, pulls_of_run, runs_of_head
 
 log = structlog.get_logger()
 
+FORBIDDEN = 403
+
 
 @dataclass(frozen=True)
 class Order:
@@ -63,9 +65,19 @@ async def start(run: Run, call: Callable[[], Awaitable[None]], order: Order, ctx
         return attempt
     note = {"by": order.by, "why": order.why, "head_sha": run.head_sha, **order.extra}
     await ctx.store.remember(f"started-{run.id}-{attempt}", note)
-    await call()
+    try:
+        await call()
+    except RefusedError as error:
+        if not is_running(error):  # what runs may be ours, started just before a crash
+            await ctx.store.forget(f"started-{run.id}-{attempt}")
+        raise
     log.info("rerun.started", run_id=run.id, attempt=attempt, by=order.by, why=order.why, head_sha=run.head_sha)
     return attempt
+
+
+def is_running(error: RefusedError) -> bool:
+    """Tell a run that somebody else started meanwhile from GitHub's other refusals (worded for runs and for jobs)."""
+    return error.status == FORBIDDEN and "already running" in error.message
 
 
 async def vet(task: Task, ctx: Context) -> list[Task]:

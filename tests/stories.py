@@ -19,7 +19,9 @@ CHANGES = re.compile(
     r"POST .*/actions/(runs|jobs)/\d+/(rerun|rerun-failed-jobs|cancel)|(POST|PATCH) .*/check-runs(/\d+)?"
 )
 #: What may be missing without anything being wrong.
-MAY_BE_MISSING = re.compile(r".*/(contents/\.github/.+|git/ref/.+|logs|labels/.+|memberships/.+|permission|pulls/\d+)")
+MAY_BE_MISSING = re.compile(
+    r".*/(contents/(\.github/.+|(docs/)?CODEOWNERS)|git/ref/.+|logs|labels/.+|memberships/.+|permission|pulls/\d+)"
+)
 FAILURE = "ModuleNotFoundError: No module named 'flash_attn'\n##[error]Process completed with exit code 1.\n"
 
 

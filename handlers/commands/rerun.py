@@ -14,7 +14,7 @@ from handlers.labels import read_before
 from handlers.permissions import may
 from handlers.render import replies, told
 from handlers.render.safe_text import code
-from handlers.reruns import Order, already_started, guarded, start, was_started
+from handlers.reruns import Order, already_started, guarded, is_running, start, was_started
 from handlers.runs import candidates, main_run, mirror_sha, runs_of_head
 from handlers.wishes import Wish, forget, remember
 
@@ -144,6 +144,8 @@ async def _carry_out(call: Call, jobs: Sequence[Job], run: Run, ask: Ask, ctx: C
         attempt = await start(run, requests[call.api], order, ctx)
     except RefusedError as error:
         await give_back(charged, spender=ask.key, ctx=ctx)
+        if is_running(error):
+            return await _refused(Refusal("running", run), ask, ctx)
         text = replies.github_said(error.status, error.message)
         await _note(ask, "re-run", text, run, ctx, done=False)
         return Outcome(text, "confused")

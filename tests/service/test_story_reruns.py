@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from stories import red_run, replies
 from test_story_failure import fail
 from world import World
 
+from bot.app import DATABASE
 from bot.demo.github import SimulatedGitHub
 
 
@@ -108,3 +110,24 @@ async def test_answers_tell_what_is_there_and_where_to_look(world: World, github
 
 def first_url(world: World, number: int, comment_id: int) -> str:
     return f"{world.github.state.web_url}/NVIDIA/Megatron-LM/pull/{number}#issuecomment-{comment_id}"
+
+
+@pytest.mark.parametrize(
+    ("message", "told", "noted"),
+    [
+        ("The workflow run containing this job is already running", "Already under way: ", True),
+        ("Resource not accessible by integration", "GitHub refused (403): ", False),
+    ],
+)
+async def test_a_refused_rerun_says_why_and_is_taken_for_ours_only_if_it_may_be(
+    world: World, github: SimulatedGitHub, message: str, told: str, noted: bool
+) -> None:
+    """Somebody may be quicker: what runs then is not told as GitHub's refusal."""
+    pull, run = await red_run(world, "tests/unit_tests/models/**/*.py - latest")
+    github.fail_next("POST", r"/actions/jobs/\d+/rerun$", status=403, message=message)
+    await github.comment(pull, "ada", "/mlm rerun unit models")
+    await world.idle(within_s=60)
+    (answer,) = replies(world, pull)
+    assert answer.startswith(told)
+    store = world.app[DATABASE].for_repo(github.repo.id)
+    assert (await store.recall(f"started-{run.id}-2") is not None) == noted

@@ -19,6 +19,11 @@ products:
 """
 
 
+@pytest.fixture(autouse=True)
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+
+
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     files = {
