@@ -95,7 +95,7 @@ def test_uv_tells_a_chain_and_the_answer_tells_it_whole() -> None:
         "  × Failed to download and build `tool @",
         "  │ git+https://github.com/example/tool.git@9f3c`",
         "  ├─▶ Git operation failed",
-        "  ├─▶ failed to clone into: /root/.cache/uv/git-v0/db/c41a",
+        "  ├─▶ failed to clone into: /home/runner/.cache/uv/git-v0/db/c41a",
         f"  ├─▶ failed to fetch commit `{sha}`",
         "  ╰─▶ process didn't exit successfully: `/usr/bin/git fetch",
         "      'https://github.com/example/tool.git'` (exit status: 128)",
