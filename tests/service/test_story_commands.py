@@ -180,3 +180,23 @@ async def test_questions_are_answered(world: World, github: SimulatedGitHub, lin
     await world.idle()
     assert words in replies(world, pull)[0]
     assert github.reactions(comment) == ["+1"]
+
+
+async def test_a_push_while_the_logs_are_read_stops_the_rerun(world: World, github: SimulatedGitHub) -> None:
+    """`rerun all` tests what the pull request is then, so the guard has to look once more before the call."""
+    pull = await github.open_pull(author="ada")
+    run = await github.start_run(pull)
+    url = world.url
+    github.set_webhook_url(None)
+    await github.finish_job(run, MODELS, "failure", log="ModuleNotFoundError: No module named 'flash_attn'\n")
+    await github.finish_run(run)
+    github.set_webhook_url(f"{url}/webhook")
+    logs = r"/actions/jobs/\d+/logs$"
+    github.fail_next("GET", logs, "delay", delay_s=1.0, times=3)
+    await github.comment(pull, "ada", "/mlm rerun all")
+    await github.until(lambda: github.asked("GET", logs))
+    await github.push(pull, mirror=False)
+    await world.idle()
+    assert github.asked("POST", r"/rerun") == []
+    (answer,) = replies(world, pull)
+    assert "the head is" in answer
