@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from bot.engine.documents import ARRIVALS, DELIVERIES, JOBS, PULLS, task_id
+from bot.engine.documents import ARRIVALS, JOBS, PULLS, task_id
 from bot.engine.locks import AliveLock, lock_for
 from bot.engine.sqlite_file import index, write_ahead
 from handlers.context import Task
@@ -139,7 +139,6 @@ class Engine:
 
         always: Any = {"polling_interval_sec": self._settings.polling_s, "on_conflict": "always_update"}
         await DBOS.register_queue_async(ARRIVALS, partition_concurrency=4, worker_concurrency=20, **always)
-        await DBOS.register_queue_async(DELIVERIES, worker_concurrency=20, **always)
         await DBOS.register_queue_async(JOBS, partition_concurrency=2, worker_concurrency=8, **always)
         await DBOS.register_queue_async(PULLS, partition_concurrency=1, worker_concurrency=20, **always)
 

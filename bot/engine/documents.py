@@ -26,8 +26,6 @@ class Place(NamedTuple):
 
 #: A repository's deliveries wait for each other, not those of others for them.
 ARRIVALS = "arrivals"
-#: Where deliveries of all repositories waited in one line, until release 0.1; what is left there is still done.
-DELIVERIES = "deliveries"
 JOBS = "jobs"
 PULLS = "pulls"
 
