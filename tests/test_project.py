@@ -159,6 +159,16 @@ def test_the_documents_name_every_category() -> None:
     assert [name for name in Category if f"`{name}`" not in analysis] == []
 
 
+def test_the_design_names_every_task_and_every_key_of_an_answer() -> None:
+    from analyzers.model import Confidence, Diagnosis
+    from handlers.tasks import TASKS
+
+    design = (ROOT / "docs/design.md").read_text()
+    assert [name for name in TASKS if f"`{name}`" not in design] == []
+    answer = Diagnosis(passed=True, category=None, retryable=False, confidence=Confidence.HIGH, summary="").as_json()
+    assert [key for key in answer if f'"{key}"' not in design and f"`{key}`" not in design] == []
+
+
 def test_the_pages_made_from_the_code_are_current() -> None:
     generate = runpy.run_path(str(ROOT / "docs/generate.py"))
     for name, page in generate["pages"]().items():
