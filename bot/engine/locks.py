@@ -85,10 +85,17 @@ class ServerLock:
         return self._ours
 
     async def release(self) -> None:
-        connection, self._connection, self._ours = self._connection, None, False
-        if connection is not None:
-            with contextlib.suppress(psycopg.Error):  # it is thrown away because it is broken
-                await connection.close()
+        connection, self._connection = self._connection, None
+        ours, self._ours = self._ours, False
+        if connection is None:
+            return
+        try:
+            with contextlib.suppress(psycopg.Error):  # a broken connection has lost the lock already
+                if ours:
+                    # Closing alone frees it only when the server gets round to noticing: the next one would be refused.
+                    await connection.execute("SELECT pg_advisory_unlock_all()")
+        finally:
+            await connection.close()
 
 
 def lock_for(database_url: str, executor_id: str) -> AliveLock:
