@@ -44,7 +44,7 @@ def show(outcome: Outcome, database: str) -> None:
         f" {outcome.seconds:.0f} s"
     )
     print(f"answered 2xx {sent.accepted}, failed {sent.failed}, asked for again {outcome.redelivered}")
-    for name in ("lost", "twice", "reruns", "stale"):
+    for name in ("lost", "twice", "reruns", "stale", "order"):
         found = getattr(verdict, name)
         print(f"{name}: {len(found)}", *found[:20], sep="\n  " if found else "")
     worth = ("task.failed_once", "task.gave_up", "engine.rescued", "comment.twin_deleted", "sweep.failed")

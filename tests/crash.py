@@ -23,7 +23,9 @@ MODELS = "tests/unit_tests/models/**/*.py - latest"
 BUCKET = "tests/unit_tests/models/**/*.py"
 FAILURE = "ModuleNotFoundError: No module named 'flash_attn'\n##[error]Process completed with exit code 1.\n"
 MARKER = re.compile(r"<!-- mlm-bot:(?P<key>[A-Za-z0-9._-]+):[0-9a-f]+ -->")
-KINDS = ("failure", "label", "help", "rerun", "mixed")
+WRITTEN = re.compile(r"/issues/(?:\d+/comments|comments/\d+)$")
+ATTEMPT = re.compile(r", attempt (?P<number>\d+)")
+KINDS = ("failure", "label", "help", "rerun", "mixed", "taken_back")
 
 
 @dataclass
@@ -43,6 +45,7 @@ class Story:
             "help": ["reply"],
             "rerun": ["report", "reply"],
             "mixed": ["report", "labels", "reply"],
+            "taken_back": [],  # the label was gone again before anybody was told of it
         }
         return Counter(wanted[self.kind])
 
@@ -60,8 +63,10 @@ async def make_story(github: SimulatedGitHub, number: int, kind: str) -> Story:
     if kind in {"failure", "rerun", "mixed"}:
         await github.finish_job(run, MODELS, "failure", log=FAILURE)
     await github.finish_run(run)
-    if kind in {"label", "mixed"}:
+    if kind in {"label", "mixed", "taken_back"}:
         await github.label(pull, "Run tests")
+    if kind == "taken_back":
+        await github.unlabel(pull, "Run tests")
     if kind in {"help", "mixed"}:
         await github.comment(pull, author, "/mlm help")
     if kind == "rerun":
@@ -71,16 +76,17 @@ async def make_story(github: SimulatedGitHub, number: int, kind: str) -> Story:
 
 @dataclass
 class Verdict:
-    """How the end differs from what was sent."""
+    """How the end differs from what was sent; `order`: a report that went back to an older attempt."""
 
     lost: list[str] = field(default_factory=list)
     twice: list[str] = field(default_factory=list)
     reruns: list[str] = field(default_factory=list)
     stale: list[str] = field(default_factory=list)
+    order: list[str] = field(default_factory=list)
 
     @property
     def clean(self) -> bool:
-        return not (self.lost or self.twice or self.reruns or self.stale)
+        return not (self.lost or self.twice or self.reruns or self.stale or self.order)
 
 
 def judge(github: SimulatedGitHub, stories: list[Story], *, green: bool) -> Verdict:
@@ -102,7 +108,20 @@ def judge(github: SimulatedGitHub, stories: list[Story], *, green: bool) -> Verd
         verdict.lost += [f"{where}: reaction" for left in _unanswered(github, story) if left]
         if green and story.attempts == 2:
             verdict.stale += [f"{where}: {body[:200]}" for body in bodies if "mlm-bot:report" in body and red(body)]
+    attempts_told = _attempts_told(github).items()
+    verdict.order += [f"{where}: about attempts {told}" for where, told in attempts_told if told != sorted(told)]
     return verdict
+
+
+def _attempts_told(github: SimulatedGitHub) -> dict[str, list[int]]:
+    """The newest attempt in each version of each report, as written; by where it was written: a pull, a comment."""
+    told: dict[str, list[int]] = {}
+    for seen in github.requests:
+        where = WRITTEN.search(seen.path)
+        if where and seen.method in {"POST", "PATCH"} and "mlm-bot:report" in (seen.body or {}).get("body", ""):
+            shown = ATTEMPT.findall(seen.body["body"].split("<details>", 1)[0])
+            told.setdefault(where[0], []).append(max((int(number) for number in shown), default=0))
+    return told
 
 
 def red(report: str) -> bool:
