@@ -20,6 +20,7 @@ from bot.github.gateway import Connection, Gateway, Limits
 from bot.github.shelf import Room
 from bot.missed import Parts, means_of
 from bot.store.store import Database
+from bot.store.watch import Watch
 from bot.web.admission import Admission
 from bot.web.health import Health, NotReadyError
 from bot.web.index import Index
@@ -37,6 +38,7 @@ METRICS = web.AppKey("metrics", Metrics)
 SESSION = web.AppKey("session", aiohttp.ClientSession)
 GATEWAY = web.AppKey("gateway", Gateway)
 DATABASE = web.AppKey("database", Database)
+WATCH = web.AppKey("watch", Watch)
 ANALYSIS = web.AppKey("analysis", AnalysisPool)
 CONTEXTS = web.AppKey("contexts", Contexts)
 CONTACT = web.AppKey("contact", Contact)
@@ -105,22 +107,25 @@ async def _database(app: web.Application) -> AsyncIterator[None]:
     settings = app[SETTINGS]
     await asyncio.to_thread(settings.data_dir.mkdir, parents=True, exist_ok=True)
     database = await Database.open(settings.database_url, clock=_now)
-    app[DATABASE] = database
-    forgetting = asyncio.create_task(_keep_forgetting(database))
+    watch = Watch(database.ping, show=app[METRICS].database.set)
+    app[DATABASE], app[WATCH] = database, watch
+    rounds = [asyncio.create_task(one) for one in (watch.keep_looking(), _keep_forgetting(database, watch))]
     yield
-    forgetting.cancel()
-    await asyncio.gather(forgetting, return_exceptions=True)
+    for one in rounds:
+        one.cancel()
+    await asyncio.gather(*rounds, return_exceptions=True)
     await database.close()
 
 
-async def _keep_forgetting(database: Database) -> None:
+async def _keep_forgetting(database: Database, watch: Watch) -> None:
     """Delete what is too old to matter, once in a while; a time that fails is told, and the next one comes anyway."""
     while True:
         await asyncio.sleep(FORGET_EVERY_S)
         try:
             rows = await database.forget_old()
-        except Exception:
-            log.exception("memory.not_collected")
+        except Exception as error:
+            if not await watch.told(error):
+                log.exception("memory.not_collected")
         else:
             log.info("memory.collected", rows=rows)
 
@@ -148,6 +153,7 @@ async def _gateway(app: web.Application) -> AsyncIterator[None]:
         clock=_now,
         limits=app[LIMITS],
         observe=lambda said: app[METRICS].github.labels(said).inc(),
+        show_trouble=lambda kind, number: app[METRICS].troubles.labels(kind).set(number),
     )
     contexts = Contexts(gateway, app[DATABASE], app[ANALYSIS], _now, settings.label_debounce_s, settings.caps)
     app[GATEWAY], app[CONTEXTS] = gateway, contexts
@@ -182,6 +188,7 @@ async def _engine(app: web.Application) -> AsyncIterator[None]:
         give_up=_Performer(app[CONTEXTS]).give_up,
         observe=observe,
         count_rescued=metrics.rescued.inc,
+        told=app[WATCH].told,
     )
     await engine.start()
     app[ENGINE] = engine
@@ -195,7 +202,7 @@ async def _sweep(app: web.Application) -> AsyncIterator[None]:
         yield
         return
     parts = Parts(app[GATEWAY], app[ENGINE], app[DATABASE], app[METRICS], settings)
-    means = means_of(parts, slim=_slim(app), clock=_now)
+    means = means_of(parts, slim=_slim(app), clock=_now, told=app[WATCH].told)
     sweeping = asyncio.create_task(keep_sweeping(means, rounds, lambda: contexts.connected))
     yield
     sweeping.cancel()
@@ -234,7 +241,15 @@ def _slim(app: web.Application) -> Slim:
 
 
 def _webhook(app: web.Application) -> Webhook:
-    return Webhook(app[SETTINGS].webhook_secrets, _slim(app), app[ENGINE].accept, app[METRICS], app[ADMISSION])
+    database, watch, engine = app[DATABASE], app[WATCH], app[ENGINE]
+
+    async def accept(task: Task) -> bool:
+        watch.refuse()
+        new = await engine.accept(task)
+        database.file.check()  # afterwards: what was written into a file without a name is not accepted
+        return new
+
+    return Webhook(app[SETTINGS].webhook_secrets, _slim(app), accept, app[METRICS], app[ADMISSION], watch.told)
 
 
 async def _deliver(request: web.Request) -> web.Response:
@@ -260,5 +275,18 @@ def _health(app: web.Application) -> Health:
         if not contexts.connected:
             raise NotReadyError(app[CONTACT].why)
 
-    checks = {"database": app[DATABASE].ping, "engine": app[ENGINE].check, "github": github}
-    return Health(checks, app[ENGINE].depths, app[METRICS], trouble=app[GATEWAY].weather.trouble)
+    async def database() -> None:
+        if trouble := await app[WATCH].look():
+            raise NotReadyError(trouble)
+
+    async def engine() -> None:
+        if app[WATCH].trouble:
+            raise NotReadyError("without its database")
+        await app[ENGINE].check()
+
+    async def depths() -> Mapping[str, int]:
+        app[WATCH].refuse()
+        return await app[ENGINE].depths()
+
+    checks = {"database": database, "engine": engine, "github": github}
+    return Health(checks, depths, app[METRICS], troubles=app[GATEWAY].weather.troubles)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-import aiohttp
 import structlog
 
 from bot.contexts import Contexts
+from bot.github.weather import reason
 from handlers.context import RateLimitedError
 
 log = structlog.get_logger()
@@ -55,8 +55,8 @@ class Contact:
         try:
             await self._contexts.gateway.start()
         except RateLimitedError as error:
-            log.warning("github.unreachable", why=str(error))
-            self.why = f"not reached yet: {_reason(error.__cause__)}"
+            # The log has it already, as a trouble of GitHub's that has begun.
+            self.why = f"not reached yet: {reason(error.__cause__)}"
             return False
         finally:
             self._contexts.tried.set()
@@ -73,20 +73,3 @@ class Contact:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, longest_s)
             await self._try()
-
-
-def _reason(cause: BaseException | None) -> str:
-    """Say without an address what keeps us from GitHub; the log has all of it."""
-    match cause:
-        case None:
-            return "it asked us to wait"
-        case aiohttp.ClientConnectorDNSError():
-            return "its name is not known here"
-        case aiohttp.ClientConnectorError():
-            return "no connection"
-        case TimeoutError():
-            return "no answer in time"
-        case aiohttp.ClientError() | ConnectionError():
-            return "the connection broke"
-        case _:
-            return "it answers with an error"

@@ -126,7 +126,7 @@ class Served:
             self.lines.append(line)
             if line["event"] == "serve.listening":
                 self.url = line["url"]
-            if self.url and (not self._met or self.said("github.connected") or self.said("github.unreachable")):
+            if self.url and (not self._met or self.said("github.connected") or self.said("github.trouble")):
                 self._up.set()
         self._up.set()
 

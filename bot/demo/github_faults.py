@@ -41,7 +41,8 @@ class FaultVerbs:
         Args:
             kind: "status": answer `status` without doing it; "reset": cut the connection without doing it (aiohttp's
                 client tries a cut GET once more by itself: mind `times`); "delay": do it after `delay_s`; "truncate":
-                do it but cut the answer in half; "lost_answer": do it but answer `status`.
+                do it but cut the answer in half; "drip": do it but send a byte of the answer each `delay_s`;
+                "lost_answer": do it but answer `status`; "reset_after": do it but cut the connection.
         """
         pattern = re.compile(path_regex)
         self.parts.traffic.faults.append(Fault(method, pattern, kind, times, status, message, headers or {}, delay_s))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Any, Literal
 
 from aiohttp import web
 
-FaultKind = Literal["status", "reset", "truncate", "delay", "lost_answer"]
+FaultKind = Literal["status", "reset", "truncate", "drip", "delay", "lost_answer", "reset_after"]
 
 
 @dataclass
@@ -76,24 +77,41 @@ class Traffic:
             await asyncio.sleep(fault.delay_s)
             return None
         if fault.kind == "reset":
-            if request.transport is not None:
-                request.transport.abort()
-            return web.Response(status=499)
+            return _cut_off(request)
         text = json.dumps({"message": fault.message, "documentation_url": "https://docs.github.com/rest"})
         return web.Response(status=fault.status, text=text, content_type="application/json", headers=fault.headers)
 
     async def after(self, request: web.Request, answer: web.Response) -> web.StreamResponse:
         """A fault that spoils the answer of a request that was carried out."""
-        fault = self._take(request, {"truncate", "lost_answer"})
+        fault = self._take(request, {"truncate", "drip", "lost_answer", "reset_after"})
         if fault is None:
             return answer
         if fault.kind == "lost_answer":
             return web.Response(status=fault.status, text="<html>Unicorn!</html>", content_type="text/html")
+        if fault.kind == "reset_after":
+            return _cut_off(request)
         body = answer.body if isinstance(answer.body, bytes) else b""
-        cut = web.StreamResponse(status=answer.status, headers=answer.headers)
-        cut.content_length = len(body)
-        await cut.prepare(request)
-        await cut.write(body[: len(body) // 2])
+        spoiled = web.StreamResponse(status=answer.status, headers=answer.headers)
+        spoiled.content_length = len(body)
+        await spoiled.prepare(request)
+        if fault.kind == "drip":
+            return await _drip(spoiled, body, fault.delay_s)
+        await spoiled.write(body[: len(body) // 2])
         if request.transport is not None:
             request.transport.close()
-        return cut
+        return spoiled
+
+
+def _cut_off(request: web.Request) -> web.Response:
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response(status=499)
+
+
+async def _drip(answer: web.StreamResponse, body: bytes, pause_s: float) -> web.StreamResponse:
+    """Send byte by byte until nobody listens any more."""
+    with contextlib.suppress(ConnectionError):
+        for place in range(len(body)):
+            await answer.write(body[place : place + 1])
+            await asyncio.sleep(pause_s)
+    return answer

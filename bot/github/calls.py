@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import aiohttp
 import gidgethub
-import structlog
 from gidgethub.aiohttp import GitHubAPI
 from yarl import URL
 
@@ -18,7 +17,6 @@ from bot.github.weather import Weather
 from handlers.context import RateLimitedError, RefusedError
 
 Answer = TypeVar("Answer")
-log = structlog.get_logger()
 
 ACCEPT = "application/vnd.github+json"
 #: Without it GitHub means the same version today; said aloud it stays that one.
@@ -38,6 +36,8 @@ class UnreachableError(RateLimitedError):
 
 class UnsureError(UnreachableError):
     """As above, for a write: GitHub may have carried it out all the same, so look before writing again."""
+
+    unsure = True
 
 
 class _UnwellError(Exception):
@@ -61,9 +61,12 @@ class Api(GitHubAPI):
         requester: str,
         *,
         answer_within_s: float,
+        moved: Callable[[str], None] = lambda _path: None,
         **options: Any,
     ) -> None:
+        """Take `moved`, called with the path of each request that GitHub sends on to another one."""
         super().__init__(session, requester, **options)
+        self._moved = moved
         self._timeout = aiohttp.ClientTimeout(total=answer_within_s, sock_connect=15)
         self._origin = URL(self.base_url).origin()
 
@@ -84,13 +87,15 @@ class Api(GitHubAPI):
             if status not in RENAMED or onward is None or hops == MAX_HOPS or (status == 301 and method != "GET"):
                 return status, answered, content
             hops += 1
+            self._moved(target.path)
             target = target.join(URL(onward))
 
 
 class Calls:
     """Carries out calls for one identity (the App, or one installation) and shares what GitHub asks of it."""
 
-    def __init__(self, gate: Gate, weather: Weather, *, retry_pause_s: float) -> None:
+    def __init__(self, gate: Gate, weather: Weather, *, who: str, retry_pause_s: float) -> None:
+        self._who = who
         self._gate = gate
         self._weather = weather
         self._retry_pause_s = retry_pause_s
@@ -122,26 +127,24 @@ class Calls:
                 await self._recover(exc, failures, repeatable=repeatable)
             else:
                 self._gate.passed()
-                self._weather.note("ok")
+                self._weather.answered(self._who, ok=True)
                 return answer
 
     def _judge(self, exc: gidgethub.BadRequest) -> None:
         """Close the gate if the answer means "later"; raise if it means "no"."""
         status, said = int(exc.status_code), str(exc)
-        limited = is_limit(status, exc.headers, said)
-        self._weather.note("rate_limited" if limited else "refused")
-        if not limited:
+        if not is_limit(status, exc.headers, said):
+            self._weather.answered(self._who, ok=False)
             raise RefusedError(said, status=status) from exc
-        log.warning("github.rate_limited", status=status, said=said)
-        self._gate.close(exc.headers)
+        wait_s = self._gate.close(exc.headers)
+        self._weather.limited(self._who, why=f"{status} {said}", for_s=wait_s)
 
     async def _recover(self, exc: BaseException, failures: int, *, repeatable: bool) -> None:
         why = f"GitHub cannot be reached: {exc or type(exc).__name__}"
-        self._weather.note("unreachable")
+        self._weather.unreachable(exc)
         if not repeatable:
             never_sent = isinstance(exc, aiohttp.ClientConnectorError)
             raise (UnreachableError if never_sent else UnsureError)(why, after_s=UNWELL_WAIT_S) from exc
         if failures == READ_TRIES:
             raise UnreachableError(why, after_s=UNWELL_WAIT_S) from exc
-        log.info("github.retry", why=why, failures=failures)
         await asyncio.sleep(self._retry_pause_s * 2.0 ** (failures - 1))

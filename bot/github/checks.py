@@ -10,7 +10,7 @@ import structlog
 from cachetools import LRUCache
 
 from bot.github.app import AppIdentity
-from bot.github.client import Installation, Method
+from bot.github.client import Installation, Method, until_sure
 from bot.github.payloads import CheckRunData
 from bot.github.repository import REPO, checked_sha, split_name
 from handlers.check_view import Annotation, CheckView
@@ -29,10 +29,11 @@ BATCH = 50
 class RepoChecks:
     """`handlers.context.Checks` for one repository."""
 
-    def __init__(self, installation: Installation, repo: Repo, app: AppIdentity) -> None:
+    def __init__(self, installation: Installation, repo: Repo, app: AppIdentity, *, look_again_s: float) -> None:
         self._installation = installation
         self._repo = repo
         self._app = app
+        self._look_again_s = look_again_s
         self._turns: LRUCache[str, asyncio.Lock] = LRUCache(maxsize=1_000)
         owner, name = split_name(repo.full_name)
         self._names: dict[str, Any] = {"owner": owner, "repo": name}
@@ -45,23 +46,28 @@ class RepoChecks:
 
         Raises:
             RefusedError: the App lacks `checks: write`, or GitHub does not know the commit.
+            UnsureError: GitHub failed again and again; nothing is lost by calling once more later.
         """
         async with self._turns.setdefault(check.head_sha, asyncio.Lock()):
-            there = await self._find(check.head_sha)
-            first, *batches = _batches(check.annotations)
-            kept = there is not None and there.external_id == check.external_id
-            if there is not None and (kept or not there.output.annotations_count):
-                check_id = there.id
-                same = kept and there.output.annotations_count == len(check.annotations)
-                await self._update(check_id, _body(check, () if same else first))
-                batches = [] if same else batches
-            else:
-                body = {"name": NAME, "head_sha": check.head_sha, **_body(check, first)}
-                made = await self._write("POST", "/check-runs", data=body)
-                check_id = CheckRunData.model_validate(made).id
-            for batch in batches:
-                await self._update(check_id, {"output": _output(check, batch)})
+            check_id = await until_sure(lambda: self._look_and_write(check), pause_s=self._look_again_s)
         log.info("check.published", check_run=check_id, head_sha=check.head_sha, annotations=len(check.annotations))
+
+    async def _look_and_write(self, check: CheckView) -> int:
+        there = await self._find(check.head_sha)
+        kept = there is not None and there.external_id == check.external_id
+        # Those that an earlier try has added already would be shown twice.
+        added = there.output.annotations_count if there is not None and kept else 0
+        first, *batches = _batches(check.annotations[added:])
+        if there is not None and (kept or not there.output.annotations_count):
+            check_id = there.id
+            await self._update(check_id, _body(check, first))
+        else:
+            body = {"name": NAME, "head_sha": check.head_sha, **_body(check, first)}
+            made = await self._write("POST", "/check-runs", data=body)
+            check_id = CheckRunData.model_validate(made).id
+        for batch in batches:
+            await self._update(check_id, {"output": _output(check, batch)})
+        return check_id
 
     async def _find(self, head_sha: str) -> CheckRunData | None:
         found = await self._installation.pages(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Literal, TypeVar
 
 import gidgethub
 
-from bot.github.calls import ACCEPT, VERSION_HEADER, Api, Calls
+from bot.github.calls import ACCEPT, VERSION_HEADER, Api, Calls, UnsureError
 from bot.github.limits import WriteTurns
 from bot.github.tokens import Tokens
 from handlers.context import RefusedError, Repo
@@ -18,6 +19,9 @@ Method = Literal["POST", "PATCH", "DELETE"]
 #: A listing is read to its end, but not without end: GitHub itself caps files at 3,000 and searches at 1,000.
 MOST_ITEMS = 10_000
 PER_PAGE = 100
+#: How often something is looked for and, if it is not there, written, while GitHub leaves us unsure.
+WRITE_TRIES = 3
+NOT_FOUND = 404
 
 
 class Installation:
@@ -83,8 +87,13 @@ class Installation:
             raise RefusedError("GitHub offered no download", status=502)
         return where
 
-    async def write(self, repo: Repo, method: Method, path: str, /, *, data: Any = b"", **values: Any) -> Any:
-        """Change something. Never sent twice unless GitHub said that it did nothing.
+    async def write(
+        self, repo: Repo, method: Method, path: str, /, *, data: Any = b"", repeatable: bool = False, **values: Any
+    ) -> Any:
+        """Change something. Never sent twice unless GitHub said that it did nothing, or it is `repeatable`.
+
+        Args:
+            repeatable: to say it twice is to say it once, so that it is tried again as a read is.
 
         Raises:
             UnsureError: it may have been carried out; look before trying again.
@@ -101,7 +110,7 @@ class Installation:
                     return await self._api.delete(path, values, data=data, **options)
 
         async with self._turns.take():
-            return await self._authorized(repo, send, repeatable=False)
+            return await self._authorized(repo, send, repeatable=repeatable)
 
     async def _authorized(
         self, repo: Repo, send: Callable[[str], Awaitable[Answer]], *, repeatable: bool = True, teams: bool = False
@@ -119,3 +128,23 @@ class Installation:
         self._tokens.reject(repo, token)
         renewed = await self._tokens.current(repo, teams=teams)
         return await self._calls.carry_out(lambda: send(renewed), repeatable=repeatable)
+
+
+async def until_sure(look_and_write: Callable[[], Awaitable[Answer]], *, pause_s: float) -> Answer:
+    """Call what looks before it writes, again if it is not known what became of the write: the next look tells.
+
+    Raises:
+        UnsureError: it stayed unknown; nothing is lost by calling once more later.
+        RefusedError: GitHub refused; a 404 is looked at again, since what was found may have been deleted meanwhile.
+    """
+    for tries_left in reversed(range(WRITE_TRIES)):
+        try:
+            return await look_and_write()
+        except UnsureError:
+            if not tries_left:
+                raise
+            await asyncio.sleep(pause_s)
+        except RefusedError as exc:
+            if exc.status != NOT_FOUND or not tries_left:
+                raise
+    raise AssertionError("the last try returns or raises")

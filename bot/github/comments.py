@@ -14,8 +14,7 @@ import structlog
 from cachetools import LRUCache
 
 from bot.github.app import AppIdentity
-from bot.github.calls import UnsureError
-from bot.github.client import Installation, Method
+from bot.github.client import Installation, Method, until_sure
 from bot.github.payloads import CommentData
 from bot.github.repository import REPO, split_name
 from handlers.context import Comment, RefusedError, Repo
@@ -25,8 +24,6 @@ log = structlog.get_logger()
 #: GitHub refuses longer bodies with 422; rendering stays well below (60,000).
 MOST_CHARACTERS = 65_536
 KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-#: How often a comment is looked for and, if it is not there, created, when GitHub leaves us unsure.
-TRIES = 3
 ISSUE_COMMENTS = REPO + "/issues/{issue_number}/comments"
 ONE_COMMENT = REPO + "/issues/comments/{comment_id}"
 
@@ -106,18 +103,8 @@ class RepoComments:
         if len(text) > MOST_CHARACTERS:
             raise ValueError(f"a comment of {len(text)} characters; GitHub takes {MOST_CHARACTERS}")
         async with self._desk.turns.of(self._repo.id, pull, key):
-            for tries_left in reversed(range(TRIES)):
-                try:
-                    return await self._look_and_write(pull, key, text)
-                except UnsureError:
-                    # A POST can fail with 502 after it worked: the next look tells.
-                    if not tries_left:
-                        raise
-                    await asyncio.sleep(self._desk.look_again_s)
-                except RefusedError as exc:
-                    if exc.status != 404 or not tries_left:  # 404: somebody deleted it between look and edit
-                        raise
-        raise AssertionError("the last try returns or raises")
+            # A POST can fail with 502 after it worked, and somebody may delete the comment between look and edit.
+            return await until_sure(lambda: self._look_and_write(pull, key, text), pause_s=self._desk.look_again_s)
 
     async def _look_and_write(self, pull: int, key: str, text: str) -> Comment:
         mine = await self._mine(pull, key)
@@ -130,7 +117,7 @@ class RepoComments:
             await self._delete(twin.id)
         if _same(first.body or "", text):
             return first.to_comment()
-        answer = await self._write("PATCH", ONE_COMMENT, data={"body": text}, comment_id=first.id)
+        answer = await self._write("PATCH", ONE_COMMENT, data={"body": text}, repeatable=True, comment_id=first.id)
         log.info("comment.edited", pull=pull, key=key, comment=first.id)
         return CommentData.model_validate(answer).to_comment()
 
@@ -142,7 +129,7 @@ class RepoComments:
 
     async def _delete(self, comment_id: int) -> None:
         try:
-            await self._write("DELETE", ONE_COMMENT, comment_id=comment_id)
+            await self._write("DELETE", ONE_COMMENT, repeatable=True, comment_id=comment_id)
         except RefusedError as exc:
             if exc.status != 404:  # gone already: what we wanted
                 raise

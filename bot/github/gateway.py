@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,12 +25,13 @@ from bot.github.limits import Gate, WriteTurns
 from bot.github.repository import RepoGitHub
 from bot.github.shelf import Room, Shelf
 from bot.github.survey import Survey
-from bot.github.tokens import Tokens
-from bot.github.weather import Said, Weather
+from bot.github.tokens import THE_APP, Tokens, installation_name
+from bot.github.weather import Said, Trouble, Weather
 from handlers.check_view import Checks
 from handlers.context import Comments, Files, GitHub, Repo
 
 USER_AGENT = "mlm-bot"
+OF_REPO = re.compile(r"/repos/(?P<name>[^/]+/[^/]+)")
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Limits:
     log_pause_s: float = 3.0
     answer_within_s: float = 60.0  # a page of a hundred jobs takes GitHub many seconds
     longest_stay_s: float = 5.0  # a rate limit that ends sooner is waited out in place
+    calm_s: float = 30.0  # a trouble that comes back within this time is the same one
     max_artifact_bytes: int = 2 * 1024**3
     max_log_bytes: int = 512 * 1024**2
     room: Room = field(default_factory=Room)
@@ -72,22 +75,23 @@ class Gateway:
         clock: Callable[[], datetime],
         limits: Limits | None = None,
         observe: Callable[[Said], None] = lambda _said: None,
+        show_trouble: Callable[[Trouble, int], None] = lambda _kind, _number: None,
     ) -> None:
-        self.weather = Weather(clock, observe)
         self._session = session
         self._api_url = connection.api_url
         self._clock = clock
         self._limits = limits or Limits()
+        self.weather = Weather(clock, observe=observe, show=show_trouble, calm_s=self._limits.calm_s)
         self._marker = Marker(connection.webhook_secrets)
         self._hosts = DownloadHosts(connection.api_url, connection.extra_download_hosts)
         self._shelf = Shelf(data_dir / "files", self._limits.room)
-        self._app_calls = self._calls()
+        self._app_calls = self._calls(THE_APP)
         # gidgethub wants the id as text: PyJWT refuses a number as issuer.
         self._app_api = self._api(
             app_id=str(connection.app_id),
             private_key=connection.private_key,
         )
-        self._tokens = Tokens(self._app_api, self._app_calls, clock=clock)
+        self._tokens = Tokens(self._app_api, self._app_calls, self.weather, clock=clock)
         self._installations: LRUCache[int, Installation] = LRUCache(maxsize=1_000)
         self._started: _Started | None = None
 
@@ -120,6 +124,7 @@ class Gateway:
 
     async def close(self) -> None:
         """End what is running."""
+        self.weather.close()
         await self._shelf.close()
         if self._started is not None:
             await self._started.storage.close()
@@ -144,7 +149,7 @@ class Gateway:
             RepoGitHub(installation, repo, started.app),
             RepoComments(installation, repo, started.comments),
             RepoFiles(installation, repo, started.files),
-            RepoChecks(installation, repo, started.app),
+            RepoChecks(installation, repo, started.app, look_again_s=started.comments.look_again_s),
         )
 
     def _ready(self) -> _Started:
@@ -157,17 +162,24 @@ class Gateway:
         known = self._installations.get(installation_id)
         if known is None:
             api = self._api(cache=AnswerCache())
-            known = Installation(api, self._calls(), self._tokens, WriteTurns(self._limits.write_pause_s))
+            calls = self._calls(installation_name(installation_id))
+            known = Installation(api, calls, self._tokens, WriteTurns(self._limits.write_pause_s))
             self._installations[installation_id] = known
         return known
 
     def _api(self, **options: Any) -> Api:
         within_s = self._limits.answer_within_s
-        return Api(self._session, USER_AGENT, answer_within_s=within_s, base_url=self._api_url, **options)
+        options |= {"answer_within_s": within_s, "moved": self._note_move, "base_url": self._api_url}
+        return Api(self._session, USER_AGENT, **options)
 
-    def _calls(self) -> Calls:
+    def _note_move(self, path: str) -> None:
+        """Note that a repository has another name now; a path of its id is what GitHub sends on to."""
+        found = OF_REPO.search(path)
+        self.weather.moved(found["name"] if found else path)
+
+    def _calls(self, who: str) -> Calls:
         gate = Gate(clock=self._clock, longest_stay_s=self._limits.longest_stay_s)
-        return Calls(gate, self.weather, retry_pause_s=self._limits.retry_pause_s)
+        return Calls(gate, self.weather, who=who, retry_pause_s=self._limits.retry_pause_s)
 
 
 @dataclass(frozen=True)

@@ -83,11 +83,13 @@ class Gate:
             raise RateLimitedError(f"GitHub asked to wait {remaining_s:.0f} s", after_s=remaining_s)
         await asyncio.sleep(remaining_s)
 
-    def close(self, headers: Mapping[str, str]) -> None:
-        """Note that GitHub refused a request for its rate."""
+    def close(self, headers: Mapping[str, str]) -> float:
+        """Note that GitHub refused a request for its rate; return for how many seconds nothing is asked now."""
         wait = wait_s(headers, now=self._clock(), strikes=self._strikes)
         self._strikes += 1
-        self._closed_until = max(self._closed_until, asyncio.get_running_loop().time() + wait)
+        now = asyncio.get_running_loop().time()
+        self._closed_until = max(self._closed_until, now + wait)
+        return self._closed_until - now
 
     def passed(self) -> None:
         """Note that GitHub let a request through."""

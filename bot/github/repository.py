@@ -158,7 +158,8 @@ class RepoGitHub:
         await self._write("POST", "/actions/jobs/{job_id}/rerun", job_id=job_id)
 
     async def cancel(self, run_id: int) -> None:
-        await self._write("POST", "/actions/runs/{run_id}/cancel", run_id=run_id)
+        """Ask for the run's end; refused with 409 where it has ended, also by an earlier try of this call."""
+        await self._write("POST", "/actions/runs/{run_id}/cancel", repeatable=True, run_id=run_id)
 
     async def role(self, login: str) -> Role:
         """Return the role of the account now. `read` says nothing: everybody has it on a public repository."""
@@ -192,19 +193,22 @@ class RepoGitHub:
         return MembershipData.model_validate(answer).state == "active"
 
     async def add_labels(self, pull: int, labels: Sequence[str]) -> None:
-        await self._write("POST", "/issues/{issue_number}/labels", data={"labels": list(labels)}, issue_number=pull)
+        path = "/issues/{issue_number}/labels"
+        await self._write("POST", path, data={"labels": list(labels)}, repeatable=True, issue_number=pull)
 
     async def remove_label(self, pull: int, label: str) -> None:
         """Take a label off; without effect if it is not there."""
         try:
-            await self._write("DELETE", "/issues/{issue_number}/labels/{label}", issue_number=pull, label=label)
+            path = "/issues/{issue_number}/labels/{label}"
+            await self._write("DELETE", path, repeatable=True, issue_number=pull, label=label)
         except RefusedError as exc:
             if exc.status != 404:
                 raise
 
     async def react(self, comment_id: int, content: Reaction, *, place: Place = "comment") -> None:
         if place in REACTIONS:
-            await self._write("POST", REACTIONS[place], data={"content": content}, comment_id=comment_id)
+            data = {"content": content}
+            await self._write("POST", REACTIONS[place], data=data, repeatable=True, comment_id=comment_id)
 
     async def unreact(self, comment_id: int, content: Reaction, *, place: Place = "comment") -> None:
         """Take back our reaction; without effect if there is none."""
@@ -215,8 +219,14 @@ class RepoGitHub:
         for reaction in (ReactionData.model_validate(item) for item in found):
             mine = reaction.user is not None and reaction.user.login == self._app.login
             if mine and reaction.content == content:
-                one = path + "/{reaction_id}"
-                await self._write("DELETE", one, comment_id=comment_id, reaction_id=reaction.id)
+                await self._delete_reaction(path + "/{reaction_id}", comment_id, reaction.id)
+
+    async def _delete_reaction(self, path: str, comment_id: int, reaction_id: int) -> None:
+        try:
+            await self._write("DELETE", path, repeatable=True, comment_id=comment_id, reaction_id=reaction_id)
+        except RefusedError as exc:
+            if exc.status != 404:
+                raise
 
     async def file(self, path: str) -> bytes | None:
         """Return the file on the default branch; None if there is no file of that path.

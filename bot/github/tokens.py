@@ -7,11 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+import structlog
 from cachetools import LRUCache
 from pydantic import BaseModel, Field
 
-from bot.github.calls import ACCEPT, VERSION_HEADER, Api, Calls
+from bot.github.calls import ACCEPT, UNWELL_WAIT_S, VERSION_HEADER, Api, Calls, UnreachableError
+from bot.github.weather import Weather
 from handlers.context import RefusedError, Repo
+
+log = structlog.get_logger()
 
 #: GitHub ends a token after an hour; a call that starts now must not meet the end of it.
 RENEW_BEFORE = timedelta(minutes=5)
@@ -26,8 +30,17 @@ PERMISSIONS = {
 }
 
 
+#: Whom a trouble concerns, in the log and in `/readyz`.
+THE_APP = "the App"
+UNAUTHORIZED = 401
+#: The installation is suspended, or gone.
+NO_INSTALLATION = frozenset({403, 404})
 #: Asked for only where a repository's settings name a team: many installations do not grant it, and are refused then.
 OF_TEAMS = {**PERMISSIONS, "members": "read"}
+
+
+class LockedOutError(UnreachableError):
+    """GitHub does not take the App's key now, which says nothing about the work: it is queued again."""
 
 
 class IssuedToken(BaseModel):
@@ -46,9 +59,10 @@ class _Slot:
 class Tokens:
     """Issues and remembers tokens. `api` signs as the App itself, `calls` are the App's."""
 
-    def __init__(self, api: Api, calls: Calls, *, clock: Callable[[], datetime]) -> None:
+    def __init__(self, api: Api, calls: Calls, weather: Weather, *, clock: Callable[[], datetime]) -> None:
         self._api = api
         self._calls = calls
+        self._weather = weather
         self._clock = clock
         self._slots: LRUCache[tuple[int, int, bool], _Slot] = LRUCache(maxsize=1_000)
 
@@ -60,6 +74,7 @@ class Tokens:
 
         Raises:
             RefusedError: the App is not installed there, or lacks a permission that we ask for.
+            LockedOutError: GitHub no longer takes the App's key.
         """
         slot = self._slots.setdefault((repo.installation_id, repo.id, teams), _Slot())
         async with slot.lock:  # ten calls at once need one new token, not ten
@@ -73,6 +88,7 @@ class Tokens:
             slot = self._slots.get((repo.installation_id, repo.id, teams))
             if slot is not None and slot.issued is not None and slot.issued.token == token:
                 slot.issued = None
+                log.warning("github.token_refused", repo=repo.full_name, installation=repo.installation_id)
 
     async def _issue(self, repo: Repo, permissions: dict[str, str]) -> IssuedToken:
         try:
@@ -87,6 +103,23 @@ class Tokens:
                 repeatable=True,  # a token that nobody received harms nobody
             )
         except RefusedError as exc:
+            self._weather.locked_out(_whom(repo, exc.status), why=f"{exc.status} {exc.message}")
+            if exc.status == UNAUTHORIZED:
+                # The key was taken away or a clock is wrong: an operator cures that, and then the work can be done.
+                raise LockedOutError(f"the App's key is refused: {exc.message}", after_s=UNWELL_WAIT_S) from exc
             why = f"no access token for {repo.full_name} (installation {repo.installation_id}): {exc.message}"
             raise RefusedError(why, status=exc.status) from exc
+        self._weather.let_in(THE_APP, installation_name(repo.installation_id), repo.full_name)
         return IssuedToken.model_validate(answer)
+
+
+def installation_name(installation_id: int) -> str:
+    """Return how an installation is called where its troubles are told."""
+    return f"installation {installation_id}"
+
+
+def _whom(repo: Repo, status: int) -> str:
+    """Say who gets no token; 422 is about the repository: it is gone, or no longer among those of the installation."""
+    if status == UNAUTHORIZED:
+        return THE_APP
+    return installation_name(repo.installation_id) if status in NO_INSTALLATION else repo.full_name

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import structlog
 from aiohttp import web
 
+from bot.store.watch import DatabaseAwayError
 from bot.web.metrics import Metrics
 
 log = structlog.get_logger()
@@ -25,7 +26,7 @@ class Health:
     checks: Mapping[str, Check]
     depths: Callable[[], Awaitable[Mapping[str, int]]]
     metrics: Metrics
-    trouble: Callable[[], str | None] = lambda: None
+    troubles: Callable[[], Mapping[str, str]] = dict
     limit_s: float = CHECK_LIMIT_S
 
     async def alive(self, _request: web.Request) -> web.Response:
@@ -35,13 +36,12 @@ class Health:
     async def ready(self, _request: web.Request) -> web.Response:
         """Answer 200 if all parts work, else 503 with what is wrong, part by part.
 
-        Trouble of GitHub's own is told and does not count: without us its deliveries would only be lost as well.
+        What only slows the work down is told under `degraded` and does not count: a delivery that is taken now is
+        worked on later, one that is turned away may be lost.
         """
         answers = await asyncio.gather(*(self._problem(name, check) for name, check in self.checks.items()))
         problems = {name: problem for name, problem in zip(self.checks, answers, strict=True) if problem}
-        said: dict[str, object] = {"ready": not problems, "problems": problems}
-        if trouble := self.trouble():
-            said["github"] = trouble
+        said = {"ready": not problems, "problems": problems, "degraded": dict(self.troubles())}
         return web.json_response(said, status=503 if problems else 200)
 
     async def _problem(self, name: str, check: Check) -> str:
@@ -64,7 +64,8 @@ class Health:
             async with asyncio.timeout(self.limit_s):
                 depths = await self.depths()
         except Exception as error:  # noqa: BLE001 (the other figures are worth having)
-            log.warning("metrics.no_depths", why=repr(error))
+            if not isinstance(error, DatabaseAwayError):  # told already, once
+                log.warning("metrics.no_depths", why=repr(error))
             self.metrics.queued.clear()
         else:
             for state, number in depths.items():

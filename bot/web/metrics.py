@@ -22,8 +22,12 @@ class Metrics:
             "mlm_task_seconds", "How long a piece of work took", ["name"], buckets=BUCKETS_S, registry=self.registry
         )
         self.queued = Gauge("mlm_queue_depth", "Pieces of work by state, up to 1000", ["state"], registry=self.registry)
+        self.database = Gauge("mlm_database_up", "1 while the database takes what we write", registry=self.registry)
         self.github = Counter(
             "mlm_github_answers", "Calls of GitHub by what came of them", ["outcome"], registry=self.registry
+        )
+        self.troubles = Gauge(
+            "mlm_github_troubles", "Troubles with GitHub that go on now, by kind", ["kind"], registry=self.registry
         )
         self.sweeps = Counter(
             "mlm_sweep",

@@ -39,17 +39,26 @@ class Part:
 
 async def test_ready_says_what_is_wrong_and_no_details() -> None:
     part, other = Part(), Part()
-    health = Health({"database": part.check, "engine": other.check}, part.depths, Metrics(), limit_s=0.2)
+    troubles: dict[str, str] = {}
+    checks = {"database": part.check, "engine": other.check}
+    health = Health(checks, part.depths, Metrics(), troubles=lambda: troubles, limit_s=0.2)
     app = web.Application()
     app.router.add_get("/readyz", health.ready)
     app.router.add_get("/healthz", health.alive)
     async with TestClient(TestServer(app)) as client:
         async with client.get("/readyz") as answer:
-            assert (answer.status, await answer.json()) == (200, {"ready": True, "problems": {}})
+            assert (answer.status, await answer.json()) == (200, {"ready": True, "problems": {}, "degraded": {}})
+        troubles["github_unreachable"] = "since noon"
+        async with client.get("/readyz") as answer:
+            assert (answer.status, await answer.json()) == (200, {"ready": True, "problems": {}, "degraded": troubles})
+        troubles.clear()
         part.state, other.state = "fails", "hangs"
         async with client.get("/readyz") as answer:
             problems = {"database": "ConnectionError", "engine": "no answer within 0 s"}
-            assert (answer.status, await answer.json()) == (503, {"ready": False, "problems": problems})
+            assert (answer.status, await answer.json()) == (
+                503,
+                {"ready": False, "problems": problems, "degraded": {}},
+            )
         async with client.get("/healthz") as answer:
             assert answer.status == 200
 
