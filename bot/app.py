@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -110,7 +111,9 @@ async def _database(app: web.Application) -> AsyncIterator[None]:
     watch = Watch(database.ping, show=app[METRICS].database.set)
     app[DATABASE], app[WATCH] = database, watch
     rounds = [asyncio.create_task(one) for one in (watch.keep_looking(), _keep_forgetting(database, watch))]
+    logging.getLogger("dbos").addFilter(watch.is_news)
     yield
+    logging.getLogger("dbos").removeFilter(watch.is_news)
     for one in rounds:
         one.cancel()
     await asyncio.gather(*rounds, return_exceptions=True)
@@ -280,7 +283,7 @@ def _health(app: web.Application) -> Health:
             raise NotReadyError(trouble)
 
     async def engine() -> None:
-        if app[WATCH].trouble:
+        if await app[WATCH].look():
             raise NotReadyError("without its database")
         await app[ENGINE].check()
 

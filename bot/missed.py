@@ -12,6 +12,7 @@ from bot.engine.locks import lock_for
 from bot.engine.sweep import Means
 from bot.github.gateway import Gateway
 from bot.store.store import Database
+from bot.store.watch import Told
 from bot.web.metrics import Metrics
 from bot.web.webhook import Slim
 from config.settings import Settings
@@ -35,7 +36,7 @@ class Parts:
     settings: Settings
 
 
-def means_of(parts: Parts, *, slim: Slim, clock: Callable[[], datetime]) -> Means:
+def means_of(parts: Parts, *, slim: Slim, clock: Callable[[], datetime], told: Told) -> Means:
     """Put together what a sweep works with; `slim` decides as it does for the webhook."""
     url = parts.settings.database_url
     return Means(
@@ -48,6 +49,7 @@ def means_of(parts: Parts, *, slim: Slim, clock: Callable[[], datetime]) -> Mean
         memory=parts.database.for_repo(NO_REPO),
         lock=lambda: lock_for(url, SWEEPER),
         clock=clock,
+        told=told,
         count=lambda what, number: parts.metrics.sweeps.labels(what).inc(number),
     )
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 REQUESTS_GRACE_S = 2.0
 
 
+class EndedError(Exception):
+    """The service cannot go on in this process; the message says why."""
+
+
 class StartRefusedError(Exception):
     """The service cannot start; the message says what to change."""
 
@@ -28,7 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve until told to stop. 0: stopped cleanly, 2: a setting is wrong, which stderr says."""
+    """Serve until told to stop. 0: stopped cleanly, 1: to be started again, 2: a setting is wrong; stderr says why."""
     del options  # there are none: all settings are in the environment
     # First, because a name that is mistyped is a setting that is missing.
     for sentence in say_unknown(os.environ):
@@ -46,6 +50,9 @@ def run(options: argparse.Namespace) -> int:
     except StartRefusedError as error:
         print(error, file=sys.stderr)
         return 2
+    except EndedError as error:
+        print(error, file=sys.stderr)
+        return 1
     return 0
 
 
@@ -60,7 +67,7 @@ async def _serve(settings: Settings) -> None:
     import structlog  # noqa: PLC0415
     from aiohttp import web  # noqa: PLC0415
 
-    from bot.app import ANALYSIS, build_app  # noqa: PLC0415
+    from bot.app import ANALYSIS, WATCH, build_app  # noqa: PLC0415
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -75,12 +82,22 @@ async def _serve(settings: Settings) -> None:
         log.info("serve.listening", url=f"http://{f'[{host}]' if ':' in host else host}:{port}")
         await _meet_github(app, stop)
         warming = asyncio.create_task(app[ANALYSIS].warm())
-        await stop.wait()
+        await _until_end(stop, app[WATCH].replaced)
         warming.cancel()
         log.info("serve.stopping")
     finally:
         await runner.cleanup()
     log.info("serve.stopped")
+    if app[WATCH].replaced.is_set():
+        raise EndedError("the database's file was deleted or replaced while the bot ran: start it again")
+
+
+async def _until_end(stop: asyncio.Event, replaced: asyncio.Event) -> None:
+    """Return when we are told to stop, or nothing that we write is kept any more."""
+    waits = [asyncio.create_task(event.wait()) for event in (stop, replaced)]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
 
 
 async def _start(runner: web.AppRunner, settings: Settings) -> None:

@@ -17,6 +17,7 @@ import structlog
 from bot.engine.documents import ARRIVALS, JOBS, PULLS, task_id
 from bot.engine.locks import AliveLock, lock_for
 from bot.engine.sqlite_file import index, write_ahead
+from bot.store.watch import Told, not_told
 from handlers.context import Task
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ class Engine:
         give_up: GiveUp,
         observe: Observe,
         count_rescued: Callable[[int], None],
+        told: Told = not_told,
     ) -> None:
+        self._told = told
         self._settings = settings
         self._callbacks = (perform, give_up, observe)
         self._count_rescued = count_rescued
@@ -130,8 +133,8 @@ class Engine:
             self._settings.orphan_after_s,
         )
         self._loops = [
-            asyncio.create_task(_every(self._settings.rescue_every_s, rescuer.round)),
-            asyncio.create_task(_every(COLLECT_EVERY_S, collect_finished)),
+            asyncio.create_task(_every(self._settings.rescue_every_s, rescuer.round, self._told)),
+            asyncio.create_task(_every(COLLECT_EVERY_S, collect_finished, self._told)),
         ]
 
     async def _register_queues(self) -> None:
@@ -257,14 +260,15 @@ async def _finish(running: set[asyncio.Task[Any]], grace_s: float) -> None:
                 await asyncio.wait(tuple(running))
 
 
-async def _every(pause_s: float, action: Callable[[], Awaitable[None]]) -> None:
+async def _every(pause_s: float, action: Callable[[], Awaitable[None]], told: Told) -> None:
     """Do something again and again; a round that fails is told, and tried again after the next pause."""
     while True:
         await asyncio.sleep(pause_s)
         try:
             await action()
-        except Exception:
-            log.exception("engine.round_failed", action=getattr(action, "__name__", repr(action)))
+        except Exception as error:
+            if not await told(error):
+                log.exception("engine.round_failed", action=getattr(action, "__name__", repr(action)))
 
 
 def _dbos_config(settings: EngineSettings) -> dict[str, Any]:

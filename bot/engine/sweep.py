@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import structlog
 
 from bot.engine.locks import AliveLock, Held
+from bot.store.watch import Told, not_told
 from handlers.context import RateLimitedError, RefusedError, Repo, Store, Task
 
 log = structlog.get_logger()
@@ -78,6 +79,7 @@ class Means:
     lock: Callable[[], AliveLock]
     clock: Callable[[], datetime]
     count: Callable[[str, int], None]
+    told: Told = not_told
 
 
 @dataclass(frozen=True)
@@ -200,5 +202,6 @@ async def keep_sweeping(means: Means, rounds: Rounds, connected: Callable[[], bo
                 rescan_at = loop.time() + rounds.rescan_every_s
         except RateLimitedError as error:
             log.warning("sweep.put_off", why=str(error), after_s=round(error.after_s, 1))
-        except Exception:
-            log.exception("sweep.failed")
+        except Exception as error:
+            if not await means.told(error):
+                log.exception("sweep.failed")

@@ -15,12 +15,15 @@ import structlog
 from dbos import DBOS, SetEnqueueOptions, SetWorkflowID, WorkflowIDReusePolicy
 
 from bot.engine.documents import dump_task, later, load_task, place, task_id
+from bot.store.watch import AWAY
 from handlers.context import RateLimitedError, RefusedError, Task
 
 log = structlog.get_logger()
 
 #: Tries of one task in one process, 1 s and 4 s apart, before it counts as failed.
 TRIES = 3
+#: How long work waits that met a database that was away, in seconds.
+AWAY_WAIT_S = 15.0
 #: A day of hourly rate limits; beyond it the work is stale.
 MAX_PUT_OFF = 24
 #: Starts of one workflow after crashes: a task that kills the process does not kill it for ever.
@@ -89,6 +92,10 @@ async def perform_step(document: str) -> Outcome:
             why=str(refusal),
         )
         return {"follow_ups": [], "wait_s": None}
+    except AWAY:
+        # It is told by bot/store/watch.py; three tries within five seconds would all meet the same outage.
+        outcome = "put_off"
+        return {"follow_ups": [], "wait_s": AWAY_WAIT_S}
     except Exception:
         log.exception("task.failed_once", task=task.name, key=task.key, repo=task.repo.full_name)
         raise

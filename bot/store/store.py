@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, delete, event, select, text
+from sqlalchemy import Connection, Engine, create_engine, delete, event, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 
 from bot.store import tables
 from bot.store.findings import from_text, to_text
+from bot.store.watch import DatabaseFile
 from handlers.context import JobFinding, Store
 
 Result = TypeVar("Result")
@@ -29,9 +30,10 @@ ONCE_TRIES = 10
 class Database:
     """One database for all repositories. Handlers get a `RepoStore` and cannot reach another repository with it."""
 
-    def __init__(self, engine: Engine, clock: Callable[[], datetime]) -> None:
+    def __init__(self, engine: Engine, clock: Callable[[], datetime], file: DatabaseFile) -> None:
         self._engine = engine
         self._clock = clock
+        self.file = file
 
     @classmethod
     async def open(cls, url: str, *, clock: Callable[[], datetime]) -> Database:
@@ -46,9 +48,10 @@ class Database:
             sqlalchemy.exc.SQLAlchemyError: it cannot be reached or written.
             tables.SchemaError: it was written by a newer release.
         """
-        database = cls(_engine(url), clock)
+        database = cls(_engine(url), clock, DatabaseFile(url))
         try:
             await database.work(tables.create)
+            database.file.learn()
         except BaseException:
             await database.close()
             raise
@@ -58,8 +61,15 @@ class Database:
         return RepoStore(self, repo_id)
 
     async def ping(self) -> None:
-        """Return if the database answers; raise SQLAlchemy's error if not."""
-        await self.work(lambda connection: connection.execute(text("SELECT 1")).scalar())
+        """Return if the database takes a write, which a full disk does not show before.
+
+        Raises:
+            sqlalchemy.exc.SQLAlchemyError: it does not.
+            DatabaseReplacedError: it may, but not where the next process will look for it.
+        """
+        self.file.check()
+        same = tables.schema.update().values(version=tables.schema.c.version)
+        await self.work(lambda connection: connection.execute(same))
 
     async def forget_old(self, *, keep: timedelta = KEEP) -> int:
         """Delete what was stored longer ago than `keep`; return how many rows. A pull request that old starts anew."""

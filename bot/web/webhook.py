@@ -16,6 +16,7 @@ from typing import Any
 import structlog
 from aiohttp import web
 
+from bot.store.watch import Told, not_told
 from bot.web.admission import Admission, FullError
 from bot.web.health import NotReadyError
 from bot.web.metrics import Metrics
@@ -59,6 +60,7 @@ class Webhook:
     accept: Accept
     metrics: Metrics
     admission: Admission = field(default_factory=Admission)
+    told: Told = not_told
     read_limit_s: float = READ_LIMIT_S
     accept_limit_s: float = ACCEPT_LIMIT_S
 
@@ -122,9 +124,10 @@ class Webhook:
                 new = await self.accept(delivery_task(slimmed))
         except TimeoutError:
             return 503, "busy"
-        except Exception:
+        except Exception as error:
             # A full disk, a database that is gone: the delivery can be sent again, which 503 says.
-            log.exception("delivery.not_stored", gh_event=event, delivery=delivery_id)
+            if not await self.told(error):
+                log.exception("delivery.not_stored", gh_event=event, delivery=delivery_id)
             return 503, "not_stored"
         return 202, "accepted" if new else "duplicate"
 
