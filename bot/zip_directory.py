@@ -24,6 +24,8 @@ _END64 = struct.Struct("<4sQ2H2L4Q")
 _ENTRY = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _LONGEST_COMMENT = 0xFFFF
+#: A zip64 record that is not where its locator says is looked for so far before it: in a file with something in front.
+_LONGEST_END64 = 0xFFFF
 _IN_EXTRA, _IN_END64 = 0xFFFFFFFF, 0xFFFF
 _ENCRYPTED, _DESCRIBED_LATER, _UTF8 = 0x1, 0x8, 0x800
 _DESCRIPTOR = struct.Struct("<4s3L")
@@ -78,6 +80,16 @@ def read_directory(data: mmap.mmap | bytes, *, label: str, max_entries: int) -> 
     return _without_overlaps(entries, skipped), skipped
 
 
+def directory_place(data: mmap.mmap | bytes) -> tuple[int, int]:
+    """Return where the directory begins and ends, by the record at the file's end; nothing before them is looked at.
+
+    Raises:
+        NotZipError: there is no such record, or it points outside of the file.
+    """
+    _, size, start, _ = _find_directory(data)
+    return start, start + size
+
+
 def data_range(data: mmap.mmap | bytes, entry: ZipEntry) -> tuple[int, int] | None:
     """Return where the packed bytes of a member begin and should end; None if its local header is not there."""
     end = entry.offset + _LOCAL.size
@@ -113,7 +125,7 @@ def _find_zip64(
         return count, size, offset, place
     end = _END64_PLACE.unpack(data[locator : locator + _END64_PLACE.size])[2]
     if end > locator or data[end : end + 4] != b"PK\6\6":
-        end = data.rfind(b"PK\6\6", 0, locator)
+        end = data.rfind(b"PK\6\6", max(0, locator - _LONGEST_END64), locator)
     if end < 0 or end + _END64.size > locator:
         raise NotZipError("its zip64 directory is missing")
     fields = _END64.unpack(data[end : end + _END64.size])

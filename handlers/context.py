@@ -218,6 +218,7 @@ class Fetched:
     name: str
     path: str | None
     why: str = ""
+    digest: str = ""  # the same files have the same one, also where they lie elsewhere
 
 
 class Files(Protocol):
@@ -227,7 +228,6 @@ class Files(Protocol):
     async def artifact(self, artifact: Artifact) -> Fetched: ...
     async def tail(self, fetched: Fetched, *, max_bytes: int = 262_144) -> str:
         """Return the last `max_bytes` of a fetched file as text (bad UTF-8 replaced), "" if it was not fetched."""
-        ...
 
 
 class Analysis(Protocol):

@@ -7,8 +7,9 @@ under the name of the test, several tests in one artifact; srun and nemo-run wea
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+
+from analyzers.records import dataclass
 
 
 class Kind(StrEnum):
@@ -58,6 +59,8 @@ FLIGHT_DUMP = re.compile(
     r"(?:\.(?:json|pkl|pickle|bin|dump))?$",
     re.IGNORECASE,
 )
+#: Golden values, or the values that a run logged to be held against them.
+GOLDEN_VALUES = re.compile(r"(?:^|/)(?P<base>golden_values[\w.-]*?)(?P<second>_2nd)?\.json$")
 #: Documents beside the logs: torch's error file of a rank, pytest's results.
 ERROR_FILE, JUNIT = "error file", "results"
 _ERROR_FILE = re.compile(r"(?:torchelastic_)?error(?:_file)?\.json")
@@ -94,6 +97,11 @@ def place(name: str) -> Place | None:
         stream = "stderr" if "err" in last else "stdout"
         return Place(name, Kind.RANK, _run_key(parts[:-1]), int(named[1]), stream)
     return Place(name, Kind.WOVEN, _run_key(parts[:-1]), stream="stderr" if last.endswith(".err") else "stdout")
+
+
+def is_read(name: str) -> bool:
+    """Say whether the analysis ever looks into a file of this name: a log, a dump or golden values."""
+    return place(name) is not None or bool(FLIGHT_DUMP.search(name) or GOLDEN_VALUES.search(name))
 
 
 def _is_stream(last: str) -> bool:

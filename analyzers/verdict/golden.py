@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from analyzers.comparison import GoldenComparison, MetricDifference
 from analyzers.model import Diagnosis, Skipped, Source
 from analyzers.parsers.golden_files import read_series
 from analyzers.parsers.golden_series import Series, compare, judge, with_told
+from analyzers.reading.layout import GOLDEN_VALUES
+from analyzers.records import dataclass, replace
 
-_NAME = re.compile(r"(?:^|/)(?P<base>golden_values[\w.-]*?)(?P<second>_2nd)?\.json$")
 #: Where the repository keeps its golden values; such a path inside an artifact is a copy of them.
 _KEPT = "test_cases/"
 _FAILED = re.compile(r"The following metrics failed: (?P<names>.+)")
@@ -81,19 +81,19 @@ def _names(diagnosis: Diagnosis) -> list[str]:
 def _open(
     diagnosis: Diagnosis, sources: Sequence[Source], kept: Sequence[Source]
 ) -> tuple[_Files, tuple[Skipped, ...]]:
-    own = [(source, named) for source in sources if (named := _NAME.search(source.name))]
+    own = [(source, named) for source in sources if (named := GOLDEN_VALUES.search(source.name))]
     actual = [(source, named) for source, named in own if _KEPT not in source.name and not named["second"]]
     second = [(source, named) for source, named in own if _KEPT not in source.name and named["second"]]
     if any(_RESUMED in test for test in diagnosis.failed_tests):
         files, skipped = _read_both(_only(second), _only(actual))
         return _Files(_second_half(files.actual), _second_half(files.golden)), skipped
     one = _only(actual)
-    base = _NAME.search(one.name) if one else None
+    base = GOLDEN_VALUES.search(one.name) if one else None
     copies = [source for source, _ in own if _KEPT in source.name]
     golden = [
         source
         for source in (*kept, *copies)
-        if base and (named := _NAME.search(source.name)) and named["base"] == base["base"]
+        if base and (named := GOLDEN_VALUES.search(source.name)) and named["base"] == base["base"]
     ]
     return _read_both(one, golden[0] if golden else None)
 

@@ -15,6 +15,7 @@ from bot.archives.members import Found, Mapped, is_gzip, is_tar, is_zip, open_ta
 
 #: An archive in an archive in an archive is nobody's log artifact.
 DEEPEST = 2
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 
 
 def expand(found: Found, budget: Budget, *, depth: int = 1) -> Found:
@@ -37,10 +38,15 @@ def expand(found: Found, budget: Budget, *, depth: int = 1) -> Found:
     return tuple(sources), tuple(skipped)
 
 
+def is_packed(name: str) -> bool:
+    """Say by its name whether `expand` may look into a member."""
+    return name.lower().endswith((*_ARCHIVES, ".gz"))
+
+
 def _opener(source: Source) -> Callable[[Source, Budget], Found] | None:
     """Say how to open what is an archive by its name and by its first bytes; None for anything else."""
     lower = source.name.lower()
-    if not lower.endswith((".zip", ".tar", ".tar.gz", ".tgz")):
+    if not lower.endswith(_ARCHIVES):
         return None
     head = next(iter(source.chunks()), b"")
     if lower.endswith(".zip"):

@@ -10,10 +10,14 @@ from pathlib import Path
 
 import structlog
 
+from analyzers.reading.layout import is_read
+from bot.archives.nested import is_packed
 from bot.github.client import Installation
-from bot.github.downloads import Downloader, DownloadError, Wanted, too_large
+from bot.github.downloads import Downloader, Wanted
 from bot.github.repository import REPO, split_name
-from bot.github.shelf import Shelf, mark_used
+from bot.github.shelf import Shelf
+from bot.github.storage import DownloadError, too_large
+from bot.release import analysis_key
 from handlers.context import Artifact, Fetched, Job, RefusedError, Repo
 
 log = structlog.get_logger()
@@ -65,6 +69,8 @@ class RepoFiles:
         if artifact.size_bytes > self._desk.max_artifact_bytes:
             return replace(nothing, why=too_large(artifact.size_bytes, self._desk.max_artifact_bytes))
         path = self._desk.shelf.place(self._repo, artifact.run_id, f"artifact-{artifact.id}.zip")
+        # What is needed of an archive may differ from release to release.
+        partial = path.with_name(f"artifact-{artifact.id}-{await asyncio.to_thread(analysis_key)}.zip")
 
         async def locate() -> str:
             template = REPO + "/actions/artifacts/{artifact_id}/{archive_format}"
@@ -72,7 +78,15 @@ class RepoFiles:
                 self._repo, template, **self._names, artifact_id=artifact.id, archive_format="zip"
             )
 
-        wanted = Wanted(path, locate, self._desk.max_artifact_bytes, digest=artifact.digest)
+        wanted = Wanted(
+            path,
+            locate,
+            self._desk.max_artifact_bytes,
+            digest=artifact.digest,
+            size_bytes=artifact.size_bytes,
+            partial_path=partial,
+            needs=_is_needed,
+        )
         missing = {404: "no longer exists on GitHub", 410: expired}
         return await self._desk.shelf.share(path, lambda: self._fetch(artifact.name, wanted, missing))
 
@@ -87,8 +101,7 @@ class RepoFiles:
         """Download once; a final failure becomes words, anything that may pass is raised (the work is queued again)."""
         nothing = Fetched(name=name, path=None)
         try:
-            if not await asyncio.to_thread(mark_used, wanted.path):
-                await self._desk.downloader.fetch(wanted)
+            path, digest = await self._get(wanted)
         except RefusedError as exc:
             why = missing.get(exc.status, f"was refused by GitHub: {exc.message}")
         except DownloadError as exc:
@@ -97,9 +110,19 @@ class RepoFiles:
             log.exception("files.disk", file=wanted.path.name)
             why = f"could not be stored: {exc.strerror or exc}"
         else:
-            return replace(nothing, path=str(wanted.path))
+            return replace(nothing, path=str(path), digest=digest)
         log.info("files.not_fetched", file=wanted.path.name, why=why)
         return replace(nothing, why=why)
+
+    async def _get(self, wanted: Wanted) -> tuple[Path, str]:
+        """Return where the file lies, and the digest of what it is; download it if it is not there."""
+        shelf = self._desk.shelf
+        kept = await shelf.find(wanted.path, wanted.partial_path)
+        if kept is not None:
+            return kept, wanted.digest or await shelf.digest(kept)
+        got = await self._desk.downloader.fetch(wanted)
+        shelf.note_digest(got.path, got.digest)
+        return got.path, got.digest
 
     async def _locate_log(self, job: Job) -> str:
         """Ask where the log lies; a 404 means "not yet" only while or just after the job runs."""
@@ -118,6 +141,11 @@ class RepoFiles:
 
     def _may_still_come(self, job: Job) -> bool:
         return job.completed_at is None or self._desk.clock() - job.completed_at < LOG_LAG
+
+
+def _is_needed(name: str) -> bool:
+    """Say whether the analysis looks into a member of this name."""
+    return is_read(name) or is_packed(name)
 
 
 def _expired(artifact: Artifact) -> str:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+from cachetools import LRUCache
 
+from bot.github.parts import digest_of
 from handlers.context import Fetched, Repo
 
 log = structlog.get_logger()
@@ -20,6 +22,7 @@ log = structlog.get_logger()
 IN_USE_S = 30 * 60
 #: How often the folder is looked through at the most, in seconds.
 COLLECT_EVERY_S = 600
+DIGESTS_KEPT = 4096
 
 
 @dataclass(frozen=True)
@@ -38,9 +41,27 @@ class Shelf:
         self._room = room
         self._running: dict[Path, asyncio.Task[Fetched]] = {}
         self._collected_at = 0.0
+        self._digests: LRUCache[Path, str] = LRUCache(DIGESTS_KEPT)
 
     def place(self, repo: Repo, run_id: int, name: str) -> Path:
         return self._folder / str(int(repo.id)) / str(int(run_id)) / name
+
+    async def find(self, *paths: Path | None) -> Path | None:
+        """Return the first of these files that is there; it counts as used now."""
+        for path in paths:
+            if path is not None and await asyncio.to_thread(mark_used, path):
+                return path
+        return None
+
+    def note_digest(self, path: Path, digest: str) -> None:
+        """Keep in mind what was learnt when the file came; files are never changed in place."""
+        self._digests[path] = digest
+
+    async def digest(self, path: Path) -> str:
+        """Return the digest of a file that lies here; one that an earlier process fetched is read for it."""
+        if path not in self._digests:
+            self._digests[path] = await asyncio.to_thread(digest_of, path)
+        return self._digests[path]
 
     async def share(self, path: Path, fetch: Callable[[], Coroutine[Any, Any, Fetched]]) -> Fetched:
         """Run `fetch` for this path, or join the one that is running."""

@@ -1,0 +1,171 @@
+"""The members of a remote zip file that are needed, and no others, in a local file that is read like the whole.
+
+First the directory, from the file's end; then the members' bytes, several ranges at a time, each to its own place. What
+lies between stays a hole. Names, sizes and checksums of all members are in the directory, so that the reading of the
+file tells of the others what it always does. Whatever does not fit (a directory that points elsewhere, a member that
+does not match its checksum) leads to the whole file, whose own digest is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from bot.archives.budget import Budget, Limits
+from bot.archives.members import open_zip
+from bot.archives.nested import mapped
+from bot.github.parts import Part
+from bot.github.ranges import RangesError, Remote
+from bot.zip_directory import NotZipError, ZipEntry, directory_place, read_directory
+
+#: Says by its name whether a member is needed.
+Needs = Callable[[str], bool]
+#: Holds the directory of any usual artifact, and the longest comment that may stand behind it.
+END_BYTES: Final = 128 * 1024
+MOST_DIRECTORY_BYTES: Final = 16 * 1024**2
+#: A local header with a name and extra fields as long as can be, and a descriptor behind the member.
+_MOST_AROUND: Final = 30 + 2 * 65_535 + 24
+#: So many bytes are passed in the time that one more request takes.
+GAP_BYTES: Final = 256 * 1024
+LONGEST_RANGE: Final = 8 * 1024**2
+AT_ONCE: Final = 8
+#: Needed members that are a larger share of the file come with the whole: one request, and verified by its digest.
+MOST_SHARE: Final = 0.8
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """How many bytes came over the wire, and the digest of the directory."""
+
+    spent_bytes: int
+    digest: str
+
+
+class Members:
+    """Fetches the needed members of one file."""
+
+    def __init__(self, remote: Remote, part: Part, needs: Needs) -> None:
+        self._remote = remote
+        self._part = part
+        self._needs = needs
+
+    async def fetch(self, *, size_bytes: int) -> Fetched:
+        """Fill the part; it is not finished.
+
+        Args:
+            size_bytes: how long the file must be.
+        Raises:
+            RangesError: the whole file is less work, or has to be looked at for some doubt.
+            DownloadError, OSError: as `Downloader.fetch`.
+        """
+        directory, known_from, digest = await self._fetch_directory(size_bytes)
+        entries = await asyncio.to_thread(_entries, self._part.path)
+        needed = [entry for entry in entries if self._needs(entry.name)]
+        ranges = spans(entries, needed, directory, known_from=known_from)
+        if sum(end - begin for begin, end in ranges) > MOST_SHARE * size_bytes:
+            raise RangesError("most of it is needed")
+        await self._copy_all(ranges)
+        doubt = await asyncio.to_thread(_first_doubt, self._part.path, frozenset(entry.name for entry in needed))
+        if doubt:
+            raise RangesError(doubt)
+        return Fetched(self._remote.spent_bytes, digest)
+
+    async def _fetch_directory(self, size_bytes: int) -> tuple[int, int, str]:
+        """Write the end of the file to its place; return where the directory and what is known begin, and a digest."""
+        at, ending = await self._remote.end(END_BYTES)
+        if self._remote.size_bytes != size_bytes:
+            raise RangesError(f"it has {self._remote.size_bytes} bytes, GitHub says {size_bytes}")
+        await asyncio.to_thread(self._part.reserve, size_bytes)
+        await self._write(at, ending)
+        begin, end = await asyncio.to_thread(_directory_place, self._part.path)
+        if end - begin > MOST_DIRECTORY_BYTES:
+            raise RangesError("its directory is too long")
+        if begin < at:
+            await self._remote.copy(begin, at, self._write)
+        return begin, min(begin, at), await asyncio.to_thread(_digest, self._part.path, begin)
+
+    async def _copy_all(self, ranges: Iterable[tuple[int, int]]) -> None:
+        """Copy the ranges, several at a time; the first failure ends all."""
+        waiting = deque(ranges)
+
+        async def work() -> None:
+            while waiting:
+                await self._remote.copy(*waiting.popleft(), self._write)
+
+        workers = [asyncio.create_task(work()) for _ in range(min(AT_ONCE, len(waiting)))]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            # They write to the part, which is closed next.
+            await asyncio.gather(*workers, return_exceptions=True)
+
+    async def _write(self, at: int, chunk: bytes) -> None:
+        await asyncio.to_thread(self._part.write_at, at, chunk)
+
+
+def spans(
+    entries: Sequence[ZipEntry], needed: Iterable[ZipEntry], directory: int, *, known_from: int
+) -> list[tuple[int, int]]:
+    """Return what to read for the needed members: sorted ranges, near ones joined, long ones divided.
+
+    Args:
+        entries: all members; one lasts until the next begins.
+        directory: where it begins.
+        known_from: what comes after this is known already.
+    Raises:
+        RangesError: a member lies outside of the file.
+    """
+    follows = dict(pairwise([*sorted(entry.offset for entry in entries), directory]))
+    joined: list[list[int]] = []
+    for entry in sorted(needed, key=lambda entry: entry.offset):
+        if entry.offset < 0 or entry.offset + entry.packed > directory:
+            raise RangesError("its directory points outside of the file")
+        upto = min(follows[entry.offset], entry.offset + entry.packed + _MOST_AROUND)
+        if joined and entry.offset - joined[-1][1] <= GAP_BYTES:
+            joined[-1][1] = upto
+        else:
+            joined.append([entry.offset, upto])
+    clipped = [(start, min(stop, known_from)) for start, stop in joined]
+    return [(at, min(at + LONGEST_RANGE, stop)) for start, stop in clipped for at in range(start, stop, LONGEST_RANGE)]
+
+
+def _directory_place(path: Path) -> tuple[int, int]:
+    try:
+        with path.open("rb") as file:
+            return directory_place(mapped(file))
+    except NotZipError as why:
+        raise RangesError(str(why)) from why
+
+
+def _digest(path: Path, begin: int) -> str:
+    """Return the digest of the file's end from `begin` on."""
+    with path.open("rb") as file:
+        file.seek(begin)
+        return f"directory-sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+
+
+def _entries(path: Path) -> list[ZipEntry]:
+    with path.open("rb") as file:
+        entries, _ = read_directory(mapped(file), label=path.name, max_entries=Limits().entries)
+    return entries
+
+
+def _first_doubt(path: Path, needed: frozenset[str]) -> str:
+    """Read the needed members as the analysis will; return what is wrong with one, "" if nothing is."""
+    budget = Budget()
+    with path.open("rb") as file:
+        sources, _ = open_zip(mapped(file), path.name, budget)
+    for source in sources:
+        if source.name in needed:
+            for _ in source.chunks():
+                if budget.problems:
+                    break
+    return next((f"{name}: {why}" for name, why in budget.problems.items()), "")
