@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 
 from analyzers.model import (
@@ -21,6 +20,7 @@ from analyzers.model import (
 from analyzers.parsers.job_report import Ending, JobReport
 from analyzers.parsers.rank_log import LogReading, RankLogReader
 from analyzers.reading.layout import Kind, Place, RunKey, place
+from analyzers.records import replace
 from analyzers.rules import RuleSet
 from analyzers.verdict.accusation import Blame
 from analyzers.verdict.candidates import with_candidates

@@ -8,7 +8,6 @@ whatever the log says.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -17,6 +16,7 @@ import ahocorasick_rs
 import re2  # type: ignore[import-untyped]
 
 from analyzers.model import Category, Role
+from analyzers.records import dataclass
 
 #: Keys that a rule must have; the rest is optional. Anything else is a typing mistake and stops the start.
 REQUIRED = ("id", "category", "blames", "hint", "pattern", "hit", "miss", "source")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from analyzers.analyze import RunAll, Task, analyze, one_by_one
 from analyzers.model import Diagnosis, Source
 from analyzers.parsers.rank_log import LogReading
+from analyzers.records import dataclass, replace
 from analyzers.rules import RuleSet
 from analyzers.surroundings import JobRecipe
 from analyzers.verdict.commands import Fix, read_fixes, suggest_commands

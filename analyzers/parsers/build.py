@@ -7,12 +7,12 @@ only lines of the step that failed are evidence. uv prints a chain of causes, on
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from itertools import takewhile
 
 from analyzers.model import Category, Finding, Role
 from analyzers.parsers.job_lines import JobLine
 from analyzers.parsers.runner import Step, make_finding
+from analyzers.records import dataclass, field
 from analyzers.rules import RuleMatch
 
 #: The first hits of a step are kept; a build that floods has said by then what is wrong.

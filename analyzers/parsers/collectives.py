@@ -6,10 +6,10 @@ Lines of PyTorch 2.1 to 2.13 (torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from analyzers.reading.scan import Line
+from analyzers.records import dataclass, replace
 
 #: glog's head: level, month and day, time with nanoseconds, file. The year is not in it.
 _GLOG = re.compile(r"^\[?[WEIF](?P<month>\d{1,2}?)(?P<day>\d\d) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d(?:\.\d+)?) ")

@@ -7,10 +7,10 @@ each is filled).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from analyzers.model import Confidence
+from analyzers.records import dataclass
 
 Sizes = tuple[tuple[int, ...], ...]
 

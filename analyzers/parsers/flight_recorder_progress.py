@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from analyzers.parsers.flight_recorder_model import Dump, Entry, Group, Progress
+from analyzers.records import dataclass, field, replace
 
 GroupKey = tuple[str, tuple[int, ...]]
 COALESCED = "coalesced"

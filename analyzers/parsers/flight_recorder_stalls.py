@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from analyzers.model import Confidence
 from analyzers.parsers.flight_recorder_model import Culprit, Group, Reason
 from analyzers.parsers.flight_recorder_progress import Board, Call, GroupKey, Standing, Transfer, has_been_met, key_of
 from analyzers.parsers.flight_recorder_waits import Wait, accuse_in, heads
 from analyzers.parsers.flight_recorder_words import ranks_in_words
+from analyzers.records import replace
 
 #: No rank finishes one of these before all have entered it. A root may finish its broadcast alone, and an uneven
 #: all_to_all leaves out ranks that it has nothing for.

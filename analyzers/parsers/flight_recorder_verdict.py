@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from analyzers.model import Confidence
 from analyzers.parsers.flight_recorder_mismatch import find_mismatches
@@ -26,6 +25,7 @@ from analyzers.parsers.flight_recorder_waits import (
     sinks,
 )
 from analyzers.parsers.flight_recorder_words import in_words
+from analyzers.records import replace
 
 _WORST_FIRST = (Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
 

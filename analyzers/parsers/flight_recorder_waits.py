@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from analyzers.model import Confidence
 from analyzers.parsers.flight_recorder_model import Culprit, Frame, Group, Progress, Reason, Sizes
@@ -16,6 +15,7 @@ from analyzers.parsers.flight_recorder_progress import (
     has_been_met,
     key_of,
 )
+from analyzers.records import dataclass
 
 Edges = dict[int, set[int]]
 End = tuple[int, int, bool, GroupKey]  # rank, peer, whether it sends, group

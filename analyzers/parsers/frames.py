@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from analyzers.records import dataclass
 
 #: Installed code, the interpreter's own, and what has no file.
 _OUTSIDE = re.compile(
@@ -17,7 +18,7 @@ _PACKAGES = frozenset({"megatron", "tests"})
 _SCRIPT = re.compile(r"(?:pretrain|train|run|main|setup|conftest|model_provider|gpt_builders|mamba_builders)\w*\.py")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Frame:
     """One line of a stack: the path as printed, the 1-based line, the function's name."""
 

@@ -6,7 +6,6 @@ Its output stands in the job's log only. Most often a metric differs from its go
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from analyzers.comparison import GoldenComparison
 from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
@@ -17,6 +16,7 @@ from analyzers.parsers.pytest_report import PytestReader, Session
 from analyzers.parsers.pytest_sections import Report
 from analyzers.parsers.runner import JOB_LOG
 from analyzers.parsers.tracebacks import Trace, TracebackReader
+from analyzers.records import replace
 from analyzers.rules import RuleSet, Where
 
 #: An exception that ended a script is followed by its shell's trace and the launcher's good-bye, not by more work.

@@ -8,10 +8,10 @@ Source: Megatron-LM, tests/functional_tests/python_test_utils/common.py, pipelin
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 from analyzers.comparison import GoldenComparison, MetricDifference
 from analyzers.parsers.golden_series import MISSING, Series, compare, judge, with_told
+from analyzers.records import dataclass, field
 
 _VALUES = re.compile(r"\b(?P<side>Actual|Golden) values: (?P<values>[-+0-9.einfa, ]+)$")
 _VERDICT = re.compile(

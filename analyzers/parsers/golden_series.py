@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 
 from analyzers.comparison import Drift, MetricDifference
+from analyzers.records import dataclass, replace
 
 #: What the check takes for a value that is not there, or that is no number.
 MISSING = math.inf

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 
 from analyzers.model import Source
 from analyzers.reading.clean import clean
 from analyzers.reading.scan import Line
+from analyzers.records import dataclass
 
 #: Only this much of a line is looked at; no message of a tool is longer.
 LINE_BYTES = 8 * 1024
@@ -26,7 +26,7 @@ _PREFIXES = re.compile(
 _MARK = re.compile(r"##\[(?P<mark>error|warning|notice|group|endgroup|section|command|debug)\](?P<text>.*)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JobLine:
     """One line. `number` is 1-based, `offset` in bytes; `mark` is the runner's command ("error", "group" ...) or "".
 

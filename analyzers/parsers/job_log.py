@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from analyzers.model import Category, Confidence, Finding, Source
 from analyzers.parsers.build import StepReader
@@ -13,6 +12,7 @@ from analyzers.parsers.job_report import Ending, JobReport, Launch
 from analyzers.parsers.lint import LintReader
 from analyzers.parsers.runner import RunnerReader, make_finding
 from analyzers.parsers.torchrun import LauncherReader
+from analyzers.records import replace
 from analyzers.rules import RuleSet, Where
 
 #: launch_nemo_run_workload.py starts the whole test anew when it takes a failure for a passing one.

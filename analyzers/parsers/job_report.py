@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from analyzers.comparison import GoldenComparison
 from analyzers.model import Finding
+from analyzers.records import dataclass
 
 
 class JobKind(StrEnum):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
 from analyzers.model import Category, Evidence, Finding
 from analyzers.parsers.job_lines import JobLine
 from analyzers.parsers.runner import JOB_LOG, Step, make_finding
+from analyzers.records import dataclass, field, replace
 from analyzers.rules import RuleMatch
 
 _TOOL = re.compile(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 from analyzers.parsers.frames import Frame
 from analyzers.reading.scan import Line
+from analyzers.records import dataclass, field
 
 #: faulthandler; when it crashes inside itself the words stand in the middle of a line.
 _FATAL = re.compile(r"Fatal Python error: (?P<what>[A-Za-z][^\n]*)")

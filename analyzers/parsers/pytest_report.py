@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
 
 from analyzers.parsers.pytest_ids import read_bare_result, read_progress, section_name, split_id
 from analyzers.parsers.pytest_sections import Report, SectionReader
 from analyzers.reading.scan import Line
+from analyzers.records import dataclass, field, replace
 
 _RULED = re.compile(r"^=+ (?P<title>\S.*?) =+$")
 _COUNTS = re.compile(r"(?P<n>\d+) (?P<what>passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?)")
@@ -32,7 +32,7 @@ _SUBTEST = re.compile(r"^SUBFAIL(?:ED)?(?:\[.*?\])?(?: ?\(.*?\))? (?=\S+\.py::)"
 _SUBTEST_TITLE = re.compile(r" (?:\[.*\] ?)?(?:\(.*\))?$")
 
 
-@dataclass(slots=True)
+@dataclass
 class Outcome:
     """One test's result. `line` and `offset` are those of the result word; `result` is None while the test runs.
 

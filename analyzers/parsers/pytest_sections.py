@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 from analyzers.parsers.frames import Frame
 from analyzers.parsers.tracebacks import Link, Trace, TracebackReader, primary
 from analyzers.reading.scan import Line
+from analyzers.records import dataclass, field
 
 _TITLE = re.compile(r"^_+ (?P<title>\S.*?) _+$")
 _PLACE = re.compile(r"^(?P<path>[^\s:]+(?:\.py|>|\.pyx)):(?P<line>\d+): ?(?P<what>.*)$")

@@ -6,7 +6,6 @@ A line goes to the first parser that knows it; what none knows is held against t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 from analyzers.model import Source
 from analyzers.parsers.collectives import CollectiveEvent, CollectiveReader, clock
@@ -16,6 +15,7 @@ from analyzers.parsers.torchrun import LauncherReader, LauncherReport
 from analyzers.parsers.tracebacks import Trace, TracebackReader
 from analyzers.reading.layout import ERROR_FILE, JUNIT, Kind, Place
 from analyzers.reading.scan import Anchor, Anchors, Line, LogScan
+from analyzers.records import dataclass, field
 from analyzers.rules import Rule, RuleMatch, RuleSet, Where
 
 #: Literals that the parsers need, with the lines after them that belong to what they announce.

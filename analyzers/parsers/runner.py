@@ -6,11 +6,11 @@ actions/runner writes the header of a step as a group that holds the script's ow
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
 from analyzers.parsers.job_lines import JobLine
 from analyzers.parsers.job_report import Ending
+from analyzers.records import dataclass
 from analyzers.rules import RuleMatch
 
 JOB_LOG = "job.log"

@@ -7,12 +7,12 @@ prints a ProcessFailure. torch 2.11 to 2.13: torch/distributed/elastic/multiproc
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from analyzers.parsers.job_report import ProcessExit
 from analyzers.parsers.tracebacks import Trace, TracebackReader
 from analyzers.reading.scan import Line
+from analyzers.records import dataclass, field
 
 _FAILED = re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\) of binary")
 _CLOSING = re.compile(r"Sending process (?P<pid>\d+) closing signal (?P<signal>SIG\w+)")

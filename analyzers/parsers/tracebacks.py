@@ -6,12 +6,12 @@ Fed with the lines of ONE rank: the lines of other ranks between them are taken 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 
 from analyzers.parsers.frames import Frame, innermost
 from analyzers.reading.scan import Line
+from analyzers.records import dataclass, field
 
 #: Looking for these words first spares nearly every line the patterns that hold them.
 _WORDS = "Traceback (most recent call last):"

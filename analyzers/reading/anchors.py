@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from math import prod
 
 from analyzers.reading.literals import PATTERNS_PER_SEARCH, Search, complete_search, separate_search
+from analyzers.records import dataclass
 
 #: A key that several anchors share has so many bytes, any other is the rarest part of its anchor of at most this size.
 SHARED_BYTES, KEY_BYTES = 5, 8
@@ -42,7 +42,7 @@ wandb: Tracking run with wandb; downloading model from huggingface_hub cache, lo
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Anchor:
     """A literal that makes a line interesting, with the number of lines after it that belong to it.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from analyzers.records import dataclass
 
 #: CSI sequences (colours, erase to end of line: g++ adds `ESC [ K`), OSC strings (titles, links), and two-byte escapes.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
@@ -21,7 +22,7 @@ _RANK = re.compile(r"\[(rank|default|1,)(\d{1,6})\](?:<std(?:err|out)>)?:")
 _SRUN = re.compile(r" {0,5}(\d{1,6}): ?")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Prefixes:
     """What stood before the text of a line: GitHub's stamp (UTC) and the rank; `by_torch`: as "[rankN]:"."""
 

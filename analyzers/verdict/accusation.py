@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from analyzers.model import AlsoSeen, Category, Finding, Role
 from analyzers.parsers.job_report import ProcessExit
+from analyzers.records import dataclass
 from analyzers.verdict.story import RankStory
 
 SIGTERM = -15

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
 from analyzers.parsers.job_report import ProcessExit
 from analyzers.parsers.native import signal_name
+from analyzers.records import replace
 from analyzers.verdict.accusation import SIGTERM, Blame, Exits, make_out
 from analyzers.verdict.fingerprint import normalise
 from analyzers.verdict.hang import find_laggards

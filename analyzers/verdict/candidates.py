@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from analyzers.model import AlsoSeen, Category, Confidence, Diagnosis, Finding, Role
+from analyzers.records import replace
 from analyzers.verdict.fingerprint import normalise
 from analyzers.verdict.story import RankStory
 

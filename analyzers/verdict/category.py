@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 
 from analyzers.model import Category, Role
+from analyzers.records import dataclass
 from analyzers.rules import RuleSet, Where
 
 #: Infrastructure: the same code may well pass next time. Everything else fails again, or nobody can tell.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
 
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchedFile, PatchSet
+
+from analyzers.records import dataclass, field
 
 #: GitHub lists at most 3,000 files of a pull request, and no diff above 20,000 lines.
 MAX_BYTES = 32 * 1024 * 1024

@@ -9,9 +9,9 @@ runs of pytest have no test in common), launch_nemo_run_workload.py (it starts a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from analyzers.model import Attempt, Confidence
+from analyzers.records import replace
 from analyzers.verdict.category import is_retryable
 from analyzers.verdict.fingerprint import fingerprint
 from analyzers.verdict.runs import Outcome, Run

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import re2  # type: ignore[import-untyped]
 
 from analyzers.model import Command, Diagnosis
+from analyzers.records import dataclass
 from analyzers.surroundings import JobRecipe
 
 _UNIT_JOB = re.compile(r"^(?P<bucket>tests/unit_tests/\S+) - (?P<gb200>gb200 )?\S+$")

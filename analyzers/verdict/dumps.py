@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from analyzers.model import Category, Error, Evidence, Finding, Role, Skipped, Source
 from analyzers.reading.layout import FLIGHT_DUMP
+from analyzers.records import replace
 from analyzers.verdict.accusation import Blame
 
 if TYPE_CHECKING:

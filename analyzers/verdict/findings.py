@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
 from analyzers.parsers.collectives import CollectiveEvent
@@ -13,6 +12,7 @@ from analyzers.parsers.pytest_report import Outcome
 from analyzers.parsers.rank_log import Mark, StreamReading
 from analyzers.parsers.tracebacks import Trace
 from analyzers.reading.scan import Line
+from analyzers.records import replace
 from analyzers.rules import RuleSet
 from analyzers.verdict.category import Kind, Scene, classify
 

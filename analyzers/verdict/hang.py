@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from analyzers.model import Category, Confidence, Finding, Role
+from analyzers.records import replace
 from analyzers.verdict.story import RankStory
 
 #: Each pair of ranks counts these on its own.

@@ -15,7 +15,8 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Collection, Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+
+from analyzers.records import dataclass
 
 #: All of Megatron-LM has 1,400 Python files, the largest of 300 KB.
 MAX_FILES = 3_000

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
 from analyzers.model import Confidence
 from analyzers.parsers.rank_log import LogReading
 from analyzers.reading.layout import Kind, RunKey
+from analyzers.records import dataclass, replace
 
 _NUMBERS = re.compile(r"(\d+)")
 

@@ -6,10 +6,11 @@ Source: GitHub docs, "About code owners": places, order, size, and what of .giti
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import re2  # type: ignore[import-untyped]
 from codeowners import CodeOwners
+
+from analyzers.records import dataclass
 
 #: GitHub reads the first of these that exists, and ignores one of 3 MB or more.
 CODEOWNERS_PATHS = (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS")

@@ -13,12 +13,12 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field
 
+from analyzers.records import dataclass
 from analyzers.surroundings import JobRecipe
 
 #: The largest recipe of Megatron-LM has 18 KB, 4 levels and some hundred rows.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
 from analyzers.parsers.job_report import ProcessExit
 from analyzers.parsers.rank_log import LogReading, Mark, StreamReading
 from analyzers.reading.layout import Kind, RunKey
+from analyzers.records import dataclass, replace
 from analyzers.rules import RuleSet
 from analyzers.verdict.accusation import Blame, Exits
 from analyzers.verdict.blame import assign_blame

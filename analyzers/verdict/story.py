@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 
 from analyzers.model import Category, Confidence, Finding, Role
 from analyzers.parsers.collectives import CollectiveEvent, read_mismatch, read_missing
@@ -16,6 +15,7 @@ from analyzers.parsers.pytest_sections import Report
 from analyzers.parsers.rank_log import DOCUMENTS, Mark, StreamReading
 from analyzers.parsers.tracebacks import Trace, primary
 from analyzers.reading.layout import Kind as LogKind
+from analyzers.records import dataclass, field, replace
 from analyzers.rules import RuleSet
 from analyzers.verdict.category import Kind, Scene, classify
 from analyzers.verdict.fatal import fatal_cluster, is_logged

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from analyzers.records import dataclass, field
 
 #: Bytes come out of every source in pieces of at most this size: they stay in the processor's cache.
 PIECE = 256 * 1024

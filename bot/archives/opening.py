@@ -10,11 +10,11 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from analyzers.model import Bundle, Skipped, Source
+from analyzers.records import dataclass
 from bot.archives.budget import PIECE, Budget, UnreadableError
 from bot.archives.inflate import gunzipped
 from bot.archives.members import Found, Mapped, has_zip_end, is_gzip, is_tar, is_zip, open_tar, open_zip, slices

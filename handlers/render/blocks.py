@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from analyzers.model import AlsoSeen, Category, Command, Diagnosis, Role
+from analyzers.records import dataclass, replace
 
 from .clean_text import clean_line
 from .safe_text import code, count, fence, link, prose, ranks

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 
 from analyzers.comparison import GoldenComparison
 from analyzers.model import Command, Diagnosis, Error, Evidence, Read, Skipped
+from analyzers.records import replace
 from analyzers.surroundings import Relation
 
 from .clean_text import clean

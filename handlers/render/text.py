@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
 
 from analyzers.model import Diagnosis, Role
+from analyzers.records import dataclass
 
 from .blocks import ALTERNATIVES, has_candidates, headline, on_ranks, without_message
 from .clean_text import clean, clean_line, shorten

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from analyzers.model import Diagnosis
+from analyzers.records import dataclass
 
 #: Where a job that once failed stands in the newest attempt of its run.
 #: "unreached": the attempt ended without it, so nothing new is known.

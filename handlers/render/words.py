@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from analyzers.model import Category, Confidence, Diagnosis
+from analyzers.records import dataclass
 
 
 @dataclass(frozen=True)
