@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
-#: A search for more patterns than this falls from vector code to an automaton that is seven times slower.
-PATTERNS_PER_SEARCH = 48
+#: A search for more patterns than this falls from vector code to an automaton that is seven times slower; up to
+#: FEW_PATTERNS it sorts them into half as many buckets, and steps twice as far.
+PATTERNS_PER_SEARCH, FEW_PATTERNS = 64, 32
 
 #: (index of the pattern, start, end)
 Match = tuple[int, int, int]
@@ -32,12 +33,28 @@ def separate_search(patterns: Sequence[bytes]) -> Search:
     except ImportError:
         return _pure_separate(patterns)
     searches: list[tuple[int, Search]] = []
-    rounds = -(-len(patterns) // PATTERNS_PER_SEARCH)
-    for part in range(rounds):
-        first, end = part * len(patterns) // rounds, (part + 1) * len(patterns) // rounds
+    for first, end in rounds(len(patterns)):
         compiled = BytesAhoCorasick(patterns[first:end], matchkind=MATCHKIND_LEFTMOST_FIRST)
         searches.append((first, compiled.find_matches_as_indexes))
-    return searches[0][1] if rounds == 1 else _joined(searches)
+    return searches[0][1] if len(searches) == 1 else _joined(searches)
+
+
+def rounds(patterns: int) -> list[tuple[int, int]]:
+    """Return how so many patterns are split among searches: the first and the end of each."""
+    count = max(1, -(-patterns // PATTERNS_PER_SEARCH))
+    return [(part * patterns // count, (part + 1) * patterns // count) for part in range(count)]
+
+
+def plain_search(patterns: Sequence[bytes]) -> Search:
+    """Return what `separate_search` does, made at once for any number of patterns: it searches a tenth as fast."""
+    try:
+        from ahocorasick_rs import MATCHKIND_LEFTMOST_FIRST, BytesAhoCorasick, Implementation  # noqa: PLC0415
+    except ImportError:
+        return _pure_separate(patterns)
+    compiled = BytesAhoCorasick(
+        patterns, matchkind=MATCHKIND_LEFTMOST_FIRST, implementation=Implementation.ContiguousNFA
+    )
+    return compiled.find_matches_as_indexes
 
 
 def complete_search(patterns: Sequence[bytes]) -> Search:

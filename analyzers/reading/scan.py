@@ -62,7 +62,8 @@ class LogScan:
         self._dropped: frozenset[int] = frozenset()
         self._noisy: frozenset[bytes] = frozenset()
         self._misses: dict[bytes, int] = {}
-        self._search = anchors.search(self._dropped, self._noisy)
+        self._little = anchors.book(source.size_bytes)
+        self._search = anchors.search(self._dropped, self._noisy, little=self._little)
         self._number = 1  # of the line at the place reached
         self._window = 0  # lines still owed to the anchor before
         self._emitted = 0
@@ -80,46 +81,49 @@ class LogScan:
 
     def __iter__(self) -> Iterator[Line]:
         """Read the source once and yield what is of interest."""
-        for block in _blocks(self._source.chunks()):
-            yield from self._read_block(block)
-            self.size_bytes += len(block)
-            self._open = not block.endswith(b"\n")
+        for block, begin, end in _blocks(self._source.chunks()):
+            yield from self._read_block(block, begin, end)
+            self.size_bytes += end - begin
+            self._open = not block.endswith(b"\n", begin, end)
+            del block  # not kept while the next piece is made: that takes the same place, still in the cache
         self.lines = self._number - 1 + self._open
         yield from self._read_tail()
 
-    def _read_block(self, block: bytes) -> Iterator[Line]:
-        """Yield from a block of whole segments; `pos` always stands at the start of one."""
+    def _read_block(self, block: bytes, begin: int, stop: int) -> Iterator[Line]:
+        """Yield from block[begin:stop], whole segments all of them; `pos` always stands at the start of one."""
         search = self._search
         hits = search.find(block) if self._emitted < MAX_LINES else []
-        pos = passed = reached = 0
-        while pos < len(block) and self._emitted < MAX_LINES:
+        base = self.size_bytes - begin
+        pos = passed = begin
+        reached = 0
+        while pos < stop and self._emitted < MAX_LINES:
             while reached < len(hits) and hits[reached][2] <= pos:
                 reached += 1
+            hit = hits[reached] if reached < len(hits) and hits[reached][1] < stop else None
             if self._window > 0:
                 start = pos
-            elif reached < len(hits):
-                start = _segment_start(block, pos, max(pos, hits[reached][1]))
+            elif hit is not None:
+                start = _segment_start(block, pos, max(pos, hit[1]))
             else:
                 break
-            end = _segment_end(block, start)
+            end = _segment_end(block, start, stop)
             raw = block[start:end]
             inside: list[Match] = []
-            if reached < len(hits) and hits[reached][1] < end:
+            live = False
+            if hit is not None and hit[1] < end:
                 inside = self._anchors.find_in_line(raw)
-                live = self._count(inside, search.keys[hits[reached][0]])
-            else:
-                live = False
+                live = self._count(inside, search.keys[hit[0]])
             if live or self._window > 0:
                 self._pass_over(block, passed, start)
                 passed = end
                 self._open_window(inside if live else ())
-                yield from self._cut(raw, start, inside)
+                yield from self._cut(raw, base + start, inside)
                 self._number += raw.endswith(b"\n")
             if search is not self._search:  # from here on, wherever the block ends: what is found must not depend on it
                 search = self._search
-                hits, reached = [(key, end + a, end + b) for key, a, b in search.find(block[end:])], 0
+                hits, reached = [(key, end + a, end + b) for key, a, b in search.find(block[end:stop])], 0
             pos = end
-        self._pass_over(block, passed, len(block))
+        self._pass_over(block, passed, stop)
 
     def _count(self, inside: list[Match], key: bytes) -> bool:
         """Count the anchors of a line that has this key; say whether one of them is not used up."""
@@ -133,12 +137,12 @@ class LogScan:
             live = live or count <= most
             if count >= counted:
                 self._dropped |= {index}
-                self._search = self._anchors.search(self._dropped, self._noisy)
+                self._search = self._anchors.search(self._dropped, self._noisy, little=self._little)
         if not known and key not in self._search.own:
             self._misses[key] = self._misses.get(key, 0) + 1
             if self._misses[key] >= _NOISE:
                 self._noisy |= {key}
-                self._search = self._anchors.search(self._dropped, self._noisy)
+                self._search = self._anchors.search(self._dropped, self._noisy, little=self._little)
         return live
 
     def _open_window(self, inside: Sequence[Match]) -> None:
@@ -153,8 +157,11 @@ class LogScan:
         if end <= pos:
             return
         self._number += count_lines(block, pos, end)
-        passed = self._tail + block[max(pos, end - TAIL_BYTES) : end]
-        self._tail_cut = self._tail_cut or end - pos > TAIL_BYTES or len(passed) > TAIL_BYTES
+        if end - pos > TAIL_BYTES:
+            self._tail, self._tail_cut = block[end - TAIL_BYTES : end], True
+            return
+        passed = self._tail + block[pos:end]
+        self._tail_cut = self._tail_cut or len(passed) > TAIL_BYTES
         self._tail = passed[-TAIL_BYTES:]
 
     def _cut(self, raw: bytes, place: int, inside: Sequence[Match]) -> list[Line]:
@@ -163,7 +170,7 @@ class LogScan:
         text = raw.rstrip(b"\r\n")
         if len(text) <= TEXT_BYTES and b"\r" not in text:
             self._emitted += 1
-            return [self._line(self.size_bytes + place, text, hit=bool(inside))]
+            return [self._line(place, text, hit=bool(inside))]
         return self._cut_pieces(text, place, sorted(start for _, start, _ in inside))
 
     def _cut_pieces(self, text: bytes, place: int, anchored_at: Sequence[int]) -> list[Line]:
@@ -180,7 +187,7 @@ class LogScan:
                 continue
             begin = start if stop - start <= TEXT_BYTES else max(start, (anchored or start) - _TEXT_BEFORE)
             cut = text[begin : min(stop, begin + TEXT_BYTES)]
-            lines.append(self._line(self.size_bytes + place + begin, cut, hit=anchored is not None))
+            lines.append(self._line(place + begin, cut, hit=anchored is not None))
         self._emitted += len(lines)
         return lines
 
@@ -210,23 +217,31 @@ class LogScan:
             yield self._line(offset + part.rstrip(b"\r").rfind(b"\r") + 1, text[:TEXT_BYTES], hit=False)
 
 
-def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Cut anew: a block ends with a line or, inside a line of many segments, with a segment."""
+def _blocks(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, int, int]]:
+    """Cut anew: a block, with its begin and end, ends with a line or, inside a line of many segments, with a segment.
+
+    Chunks are not copied, apart from the lines that two of them share.
+    """
     carry = b""
     for chunk in chunks:
         cut = chunk.rfind(b"\n") + 1
         if cut:
-            view = memoryview(chunk)
-            yield b"".join((carry, view[:cut])) if carry or cut < len(chunk) else chunk
-            carry = bytes(view[cut:])
+            begin = chunk.index(b"\n") + 1 if carry else 0
+            if carry:
+                first = carry + chunk[:begin]
+                yield first, 0, len(first)
+            if begin < cut:
+                yield chunk, begin, cut
+            carry = chunk[cut:]
         else:
             carry += chunk
+        del chunk  # see `LogScan.__iter__`
         if len(carry) >= SEGMENT_BYTES:
             cut = len(carry) // SEGMENT_BYTES * SEGMENT_BYTES
-            yield carry[:cut]
+            yield carry, 0, cut
             carry = carry[cut:]
     if carry:
-        yield carry
+        yield carry, 0, len(carry)
 
 
 def _segment_start(block: bytes, pos: int, at: int) -> int:
@@ -235,6 +250,6 @@ def _segment_start(block: bytes, pos: int, at: int) -> int:
     return line_start + (at - line_start) // SEGMENT_BYTES * SEGMENT_BYTES
 
 
-def _segment_end(block: bytes, pos: int) -> int:
+def _segment_end(block: bytes, pos: int, stop: int) -> int:
     newline = block.find(b"\n", pos, pos + SEGMENT_BYTES)
-    return newline + 1 if newline >= 0 else min(pos + SEGMENT_BYTES, len(block))
+    return newline + 1 if newline >= 0 else min(pos + SEGMENT_BYTES, stop)

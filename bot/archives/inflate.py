@@ -47,6 +47,7 @@ def _pieces(inflater: _Inflater, given: bytes, packed: Iterator[bytes]) -> Gener
         given = b""
         if piece:
             yield piece
+        del piece
     return True
 
 

@@ -70,6 +70,7 @@ def _zip_pieces(data: Mapped, entry: ZipEntry, name: str, budget: Budget) -> Ite
         if not budget.spend(name, done, entry.packed):
             return
         yield piece
+        del piece  # not kept while the next one is made: that takes the same place, still in the cache
     if crc != entry.crc:
         budget.stop(name, "it does not fit its checksum: what it says may be wrong")
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzers.model import Source
+from analyzers.parsers.rank_log import RankLogReader
 from analyzers.reading import literals, scan
-from analyzers.reading.anchors import Anchor, Anchors, choose_keys
+from analyzers.reading.anchors import Anchor, Anchors
+from analyzers.reading.keys import ORDINARY, choose_keys
 from analyzers.reading.scan import Line, LogScan
+from bot.diagnose import packaged_rules
 from tests.logs import source
 
 #: Many alike, so that keys are shared; caps so low that anchors are used up, counted out and dropped.
@@ -26,6 +29,7 @@ ANCHORS = [
     *(Anchor(f"ncclFailure{number:02d}") for number in range(70)),
 ]
 COMPILED = Anchors(ANCHORS)
+COMPILED.book(None)  # enough was read with them for keys to be chosen
 
 PIECES = st.sampled_from(
     [
@@ -48,6 +52,7 @@ def pure() -> Iterator[Anchors]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "ahocorasick_rs", None)
         anchors = Anchors(ANCHORS)
+        anchors.book(None)
         with pytest.raises(ImportError):
             import ahocorasick_rs  # noqa: F401
         yield anchors
@@ -63,6 +68,28 @@ def test_chunk_borders_change_nothing(data: bytes, chunk_bytes: int) -> None:
 @given(data=TEXTS)
 def test_without_native_code_the_answer_is_the_same(pure: Anchors, data: bytes) -> None:
     assert read(data, 50_000, pure) == read(data, 50_000)
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_before_keys_are_chosen_the_answer_is_the_same(data: bytes) -> None:
+    fresh = Anchors(ANCHORS)
+    fresh._little_bytes = -len(data)
+    assert read(data, 50_000, fresh) == read(data, 50_000)
+    assert [little for _, _, little in fresh._searches] == [True] * len(fresh._searches)
+
+
+def test_keys_are_chosen_once_that_pays() -> None:
+    anchors = Anchors(ANCHORS)
+    assert [anchors.book(900_000) for _ in range(4)] == [True, True, False, False]
+    assert Anchors(ANCHORS).book(None) is False
+
+
+@settings(deadline=None)
+@given(st.lists(st.binary(min_size=1, max_size=12).filter(lambda literal: b"\n" not in literal), max_size=150))
+def test_each_literal_holds_a_key(literals_: list[bytes]) -> None:
+    keys = choose_keys(literals_)
+    assert all(any(key in literal for key in keys) for literal in literals_)
 
 
 @settings(deadline=None)
@@ -101,7 +128,9 @@ def test_a_shared_key_that_stands_everywhere_is_given_up() -> None:
     keys = choose_keys([f"ncclFailure{number:02d}".encode() for number in range(70)])
     (shared,) = [key for key in keys if key in b"ncclFailure"]
     data = b"ncclFailure\n" * 2_000 + b"ncclFailure33\n"
-    log = LogScan(source(data), Anchors([Anchor(f"ncclFailure{number:02d}") for number in range(70)]))
+    anchors = Anchors([Anchor(f"ncclFailure{number:02d}") for number in range(70)])
+    anchors.book(None)
+    log = LogScan(source(data), anchors)
     assert [line.number for line in log if line.hit] == [2_001]
     assert shared in log._noisy
 
@@ -113,6 +142,24 @@ def test_keys_are_as_few_for_three_hundred_rules_as_a_fast_search_takes() -> Non
     assert len(hints) == 300
     assert len(keys) <= literals.PATTERNS_PER_SEARCH
     assert all(any(key in hint.encode() for key in keys) for hint in hints)
+
+
+def test_keys_share_buckets_with_their_like() -> None:
+    """Teddy sorts its keys by their place modulo 16, and looks twice where the halves of four bytes fit a bucket."""
+
+    def fitting_places(keys: Sequence[bytes]) -> int:
+        count = 0
+        for bucket in (keys[first::16] for first in range(16)):
+            low = [{key[at] & 15 for key in bucket} for at in range(4)]
+            high = [{key[at] >> 4 for key in bucket} for at in range(4)]
+            fits = [[byte & 15 in low[at] and byte >> 4 in high[at] for byte in range(256)] for at in range(4)]
+            count += sum(all(fits[at][ordinary[place + at]] for at in range(4)) for place in range(len(ordinary) - 3))
+        return count
+
+    ordinary = ORDINARY.encode()
+    chosen = RankLogReader(packaged_rules()).anchors.search(frozenset(), frozenset()).keys
+    assert fitting_places(chosen) < 0.01 * len(ordinary)
+    assert fitting_places(chosen) < fitting_places(sorted(chosen))
 
 
 def test_lines_are_counted_alike_with_and_without_native_code(monkeypatch: pytest.MonkeyPatch) -> None:
