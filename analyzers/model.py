@@ -6,12 +6,12 @@ Everything here is immutable. `Diagnosis.as_json` is the contract of `mlm analyz
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from analyzers.comparison import GoldenComparison
+from analyzers.records import dataclass, field
 from analyzers.surroundings import JobRecipe, Relation
 
 SCHEMA = 1
@@ -203,12 +203,15 @@ class Diagnosis:
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON document of schema version 1 (only dicts, lists, strings, numbers, booleans, None)."""
-        return {"schema": SCHEMA, **_plain(asdict(self))}
+        return {"schema": SCHEMA, **_plain(self)}
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, StrEnum):
+        return str(value)
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    return str(value) if isinstance(value, StrEnum) else value
+    fields = getattr(type(value), "__match_args__", None)
+    return value if fields is None else {name: _plain(getattr(value, name)) for name in fields}

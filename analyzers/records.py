@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+__all__ = ["dataclass", "field", "replace"]
+
 Class = type[Any]
 #: What the standard library knows a dataclass by.
 _NOTES = ("__dataclass_fields__", "__dataclass_params__")

@@ -13,9 +13,9 @@ import stat
 import struct
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from analyzers.model import Skipped
+from analyzers.records import dataclass
 
 STORED, DEFLATED = 0, 8
 _END = struct.Struct("<4s4H2LH")
