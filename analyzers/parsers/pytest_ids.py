@@ -8,8 +8,8 @@ RESULTS = ("PASSED", "FAILED", "ERROR", "SKIPPED", "XFAIL", "XPASS")
 
 #: `path.py::Class::test`, without the parameters; the path may be absolute under `--rootdir`.
 _HEAD = re.compile(r"(?P<id>[\w./+@-]+\.py::[\w:.<>-]+)(?P<bracket>\[)?")
-#: A result stands at the end, or before "[ 10%]" or "(reason)". "ERROR:logger:..." is a log line glued to the id.
-_RESULT = re.compile(rf"\s*(?P<result>{'|'.join(RESULTS)})(?:\s*\[\s*\d+%\]|\s+\(.*\)|\s+- .*)?\s*$")
+#: A result stands at the end, or before "(reason)", "[ 10%]" or both. "ERROR:logger:..." is a log line glued to the id.
+_RESULT = re.compile(rf"\s*(?P<result>{'|'.join(RESULTS)})(?:\s+\(.*\)|\s+- .*)?(?:\s*\[\s*\d+%\])?\s*$")
 _WORKER = re.compile(r"^\[gw\d+\](?: \[ *\d+%\])? (?P<result>[A-Z]+) (?P<id>\S+\.py::.+)$")
 
 

@@ -34,6 +34,9 @@ def verdict(rules: RuleSet, stdout: str, stderr: str = "") -> Diagnosis:
         (f"[gw1] [ 50%] FAILED {B} ", (B, "FAILED")),
         ("tests/unit_tests/a.py:12: in f", None),
         ("DEBUG tests/x.py::y", None),
+        ("a/test_b.py::test_c SKIPPED (no GPU (of eight))                [ 10%]", ("a/test_b.py::test_c", "SKIPPED")),
+        ("a/test_b.py::test_c XFAIL (why not)", ("a/test_b.py::test_c", "XFAIL")),
+        ("a/test_b.py::test_c SKIPPED (no GPU) and more", ("a/test_b.py::test_c", None)),
     ],
 )
 def test_progress_lines(line: str, found: tuple[str, str | None] | None) -> None:
