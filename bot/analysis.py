@@ -10,26 +10,28 @@ import contextlib
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import structlog
 from cachetools import LRUCache
 
 from analyzers.model import Diagnosis
-from bot.analysis_worker import diagnose_files, start_worker, unknown
+from bot.analysis_worker import Answer, diagnose_files, start_worker, unknown
+from bot.answers import Answers
 from handlers.context import Fetched
 
 log = structlog.get_logger()
 
 #: A new process may need this long to import the analyzers on a busy machine.
 START_LIMIT_S = 60.0
-#: The same question comes again when a delivery is repeated or a pull request is looked through for what was missed.
-ANSWERS_KEPT = 256
-#: What is asked: the job's name, and which files were fetched. Downloaded files are never changed in place.
-Question = tuple[Hashable, ...]
-Diagnose = Callable[[str, Fetched | None, Sequence[Fetched]], Diagnosis]
+#: What artifacts said is kept for the other jobs of their runs, up to so many bytes in all; mostly some 20 KB each.
+SAID_KEPT_BYTES = 32 * 1024**2
+Diagnose = Callable[[str, Fetched | None, Sequence[Fetched], Mapping[str, bytes]], Answer]
 
 
 class Worker:
@@ -40,9 +42,7 @@ class Worker:
         self._pool: ProcessPoolExecutor | None = None
         self._pid = 0
 
-    async def run(
-        self, job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched], *, limit_s: float
-    ) -> Diagnosis:
+    async def run(self, job: Job, known: Mapping[str, bytes], *, limit_s: float) -> Answer:
         """Diagnose in the process.
 
         Raises:
@@ -53,7 +53,7 @@ class Worker:
         try:
             pool = await self._started()
             async with asyncio.timeout(limit_s):
-                return await loop.run_in_executor(pool, self._diagnose, job_name, job_log, tuple(artifacts))
+                return await loop.run_in_executor(pool, self._diagnose, *job.files, known)
         except (TimeoutError, BrokenExecutor, asyncio.CancelledError):
             self.kill()
             raise
@@ -91,54 +91,88 @@ class Worker:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _question(job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched]) -> Question | None:
-    """Return what identifies the answer; None if there is no file to tell it by."""
-    parts: list[Hashable] = [job_name, job_log is None]
-    for one in (job_log, *artifacts):
-        if one is not None and one.path is not None:
-            try:
-                facts = Path(one.path).stat()
-            except OSError:  # it was thrown away meanwhile: the worker will say so
-                return None
-            parts.append((one.name, one.path, facts.st_ino, facts.st_size))
-        elif one is not None:
-            parts.append((one.name, one.why))
-    return tuple(parts) if any(one is not None and one.path for one in (job_log, *artifacts)) else None
+@dataclass(frozen=True)
+class Job:
+    """What is asked, and for which repository."""
+
+    repo_id: int
+    name: str
+    log: Fetched | None
+    artifacts: tuple[Fetched, ...]
+
+    @property
+    def files(self) -> tuple[str, Fetched | None, tuple[Fetched, ...]]:
+        return self.name, self.log, self.artifacts
+
+    def readable(self) -> list[tuple[int, str]]:
+        """Return what must not be read twice: its artifacts, or its log if there are none; sorted."""
+        files = self.artifacts or ((self.log,) if self.log is not None else ())
+        return sorted({(self.repo_id, one.digest) for one in files if one.path and one.digest})
 
 
 class AnalysisPool:
-    """Implements `handlers.context.Analysis`."""
+    """The workers, and what they found: an artifact is read once, whichever jobs of its repository ask for it."""
 
-    def __init__(self, *, workers: int, limit_s: float, diagnose: Diagnose = diagnose_files) -> None:
+    def __init__(
+        self, *, workers: int, limit_s: float, diagnose: Diagnose = diagnose_files, folder: Path | None = None
+    ) -> None:
+        """Keep answers in `folder`, the one of the downloads, too; without one they are forgotten with the process."""
         self._limit_s = limit_s
         self._workers = [Worker(diagnose) for _ in range(workers)]
         self._idle: asyncio.Queue[Worker] = asyncio.Queue()
         for worker in self._workers:
             self._idle.put_nowait(worker)
-        self._known: LRUCache[Question, Diagnosis] = LRUCache(ANSWERS_KEPT)
+        self._answers = Answers(folder)
+        self._said: LRUCache[tuple[int, str], bytes] = LRUCache(SAID_KEPT_BYTES, getsizeof=len)
+        self._reading: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
-    async def diagnose(self, *, job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched]) -> Diagnosis:
+    def for_repo(self, repo_id: int) -> RepoAnalysis:
+        return RepoAnalysis(self, repo_id)
+
+    async def diagnose(self, job: Job) -> Diagnosis:
         """Diagnose one job; a log that breaks the analysis gives an answer that says so, never an exception."""
-        question = await asyncio.to_thread(_question, job_name, job_log, artifacts)
-        if question is not None and question in self._known:
-            return self._known[question]
+        asked = await self._answers.question(job.repo_id, job_name=job.name, job_log=job.log, artifacts=job.artifacts)
+        async with AsyncExitStack() as claimed:
+            # Known before all claims, or found meanwhile by whoever read the same.
+            if (known := await self._answers.recall(job.repo_id, asked)) is not None:
+                return known
+            await self._claim(job, claimed)
+            if (known := await self._answers.recall(job.repo_id, asked)) is not None:
+                return known
+            found = await self._read(job)
+            if isinstance(found, Answer):
+                self._said.update({(job.repo_id, digest): said for digest, said in found.said.items() if _fits(said)})
+                await self._answers.keep(job.repo_id, asked, found.diagnosis)
+                return found.diagnosis
+            return unknown(found)
+
+    async def _claim(self, job: Job, claimed: AsyncExitStack) -> None:
+        """Wait while others read the job's artifacts; let nobody begin to, until it is known what they say."""
+        for key in job.readable():
+            lock = self._reading.setdefault(key, asyncio.Lock())
+            await lock.acquire()
+            if key in self._said:
+                lock.release()
+            else:
+                claimed.callback(lock.release)
+
+    async def _read(self, job: Job) -> Answer | str:
+        """Have a worker read the job's files, or say in a sentence why there is no answer."""
+        keys = [(job.repo_id, one.digest) for one in job.artifacts]
+        known = {key[1]: self._said[key] for key in keys if key in self._said}
         worker = await self._idle.get()
         try:
-            found = await worker.run(job_name, job_log, artifacts, limit_s=self._limit_s)
+            return await worker.run(job, known, limit_s=self._limit_s)
         except TimeoutError:
-            log.warning("analysis.too_slow", job=job_name, limit_s=self._limit_s)
-            return unknown(f"The logs could not be analysed within {self._limit_s:.0f} s, so the reading was stopped.")
+            log.warning("analysis.too_slow", job=job.name, limit_s=self._limit_s)
+            return f"The logs could not be analysed within {self._limit_s:.0f} s, so the reading was stopped."
         except BrokenExecutor:
-            log.warning("analysis.died", job=job_name)
-            return unknown("The analysis of the logs ended unexpectedly, most likely for want of memory.")
+            log.warning("analysis.died", job=job.name)
+            return "The analysis of the logs ended unexpectedly, most likely for want of memory."
         except Exception:
             # A bug of an analyzer on this log: the reader is told, we read the traceback.
-            log.exception("analysis.failed", job=job_name)
-            return unknown("The analysis of the logs failed on something in them; this is a bug of the bot.")
-        else:
-            if question is not None:
-                self._known[question] = found
-            return found
+            log.exception("analysis.failed", job=job.name)
+            return "The analysis of the logs failed on something in them; this is a bug of the bot."
         finally:
             self._idle.put_nowait(worker)
 
@@ -157,3 +191,19 @@ class AnalysisPool:
         """End all worker processes."""
         for worker in self._workers:
             worker.kill()
+
+
+@dataclass(frozen=True)
+class RepoAnalysis:
+    """Implements `handlers.context.Analysis` for one repository, which never sees what was found for another one."""
+
+    pool: AnalysisPool
+    repo_id: int
+
+    async def diagnose(self, *, job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched]) -> Diagnosis:
+        """Diagnose one job, as `AnalysisPool.diagnose` does."""
+        return await self.pool.diagnose(Job(self.repo_id, job_name, job_log, tuple(artifacts)))
+
+
+def _fits(said: bytes) -> bool:
+    return len(said) < SAID_KEPT_BYTES // 4

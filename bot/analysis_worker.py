@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import resource
 import threading
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING
 
 from analyzers.model import Category, Confidence, Diagnosis, Skipped
 from bot.archives import UnreadableError
 from handlers.context import Fetched
-
-if TYPE_CHECKING:
-    from bot.diagnose import ArtifactMemory
 
 #: Bytes of private memory. The reading layer stays far below it; a log that gets past that kills only this process.
 MEMORY_LIMIT = 3 * 1024**3
@@ -43,24 +39,48 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def diagnose_files(job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched]) -> Diagnosis:
+@dataclass(frozen=True)
+class Answer:
+    """A diagnosis and, by digest, what the artifacts that were read for it said: to be given to the next one who asks.
+
+    The bytes are this module's own (a pickle): they go from worker to worker through the server, which does not look
+    into them, and nowhere else.
+    """
+
+    diagnosis: Diagnosis
+    said: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def diagnose_files(
+    job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched], known: Mapping[str, bytes]
+) -> Answer:
     """Diagnose one job from what was fetched of it; what could not be fetched or read is told in `read.skipped`.
 
     Several artifacts are alternatives (their names do not say whose they are): the one that explains most wins.
+
+    Args:
+        known: of artifacts that were read before, by digest, what an `Answer` says.
     """
     # The analyzers are loaded in the worker only: the server starts faster and stays smaller without them.
-    from bot.diagnose import diagnose_path  # noqa: PLC0415
+    from bot.diagnose import diagnose_artifact, diagnose_path  # noqa: PLC0415
 
-    memory = _memory()
     missing = [_skipped(one) for one in (job_log, *artifacts) if one is not None and one.path is None]
     log_path = job_log.path if job_log is not None else None
-    paths = [(one.name, one.path) for one in artifacts if one.path is not None]
     found: list[Diagnosis] = []
-    for name, path in paths:
+    said: dict[str, bytes] = {}
+    for one in artifacts:
+        if one.path is None:
+            continue
+        kept = known.get(one.digest)
+        before = pickle.loads(kept) if kept is not None else None  # noqa: S301 (from another worker, see `Answer`)
         try:
-            found.append(memory.diagnose(path, job_log=log_path, job_name=job_name))
+            diagnosis, read = diagnose_artifact(one.path, job_log=log_path, job_name=job_name, known=before)
         except UnreadableError as error:
-            missing.append(Skipped(name, _without_paths(error, path, log_path)))
+            missing.append(Skipped(one.name, _without_paths(error, one.path, log_path)))
+            continue
+        found.append(diagnosis)
+        if before is None and one.digest:
+            said[one.digest] = pickle.dumps(read, pickle.HIGHEST_PROTOCOL)
     if not found and log_path is not None:
         try:
             found.append(diagnose_path(None, job_log=log_path, job_name=job_name))
@@ -69,15 +89,7 @@ def diagnose_files(job_name: str, job_log: Fetched | None, artifacts: Sequence[F
     best = min(found, key=_explains_less, default=None)
     if best is None:
         best = unknown("Neither the job's log nor an artifact of it could be read.")
-    return replace(best, read=replace(best.read, skipped=(*best.read.skipped, *missing)))
-
-
-@cache
-def _memory() -> ArtifactMemory:
-    """Return this process's own memory of artifacts."""
-    from bot.diagnose import ArtifactMemory  # noqa: PLC0415
-
-    return ArtifactMemory()
+    return Answer(replace(best, read=replace(best.read, skipped=(*best.read.skipped, *missing))), said)
 
 
 def unknown(summary: str) -> Diagnosis:

@@ -18,7 +18,7 @@ from bot.contexts import Contexts
 from bot.engine.adapter import Engine, EngineSettings
 from bot.engine.sweep import Rounds, keep_sweeping
 from bot.github.gateway import Connection, Gateway, Limits
-from bot.github.shelf import Room
+from bot.github.shelf import Room, files_folder
 from bot.missed import Parts, means_of
 from bot.store.store import Database
 from bot.store.watch import Watch
@@ -135,7 +135,8 @@ async def _keep_forgetting(database: Database, watch: Watch) -> None:
 
 async def _analysis(app: web.Application) -> AsyncIterator[None]:
     settings = app[SETTINGS]
-    pool = AnalysisPool(workers=settings.analysis_workers, limit_s=settings.analysis_limit_s)
+    folder = files_folder(settings.data_dir)
+    pool = AnalysisPool(workers=settings.analysis_workers, limit_s=settings.analysis_limit_s, folder=folder)
     app[ANALYSIS] = pool
     yield
     await pool.close()

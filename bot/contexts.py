@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from cachetools import TTLCache
 
+from bot.analysis import AnalysisPool
 from bot.github.gateway import Gateway
 from bot.store.store import Database
 from config.caps import Caps
 from config.repo import PATH, RepoConfig, load_repo_config
-from handlers.context import Analysis, Clock, Context, GitHub, RateLimitedError, RefusedError, Repo
+from handlers.context import Clock, Context, GitHub, RateLimitedError, RefusedError, Repo
 
 #: A change of `.github/mlm.yml` is obeyed within this many seconds.
 CONFIG_KEPT_S = 60.0
@@ -29,7 +30,7 @@ class Contexts:
 
     gateway: Gateway
     database: Database
-    analysis: Analysis
+    analysis: AnalysisPool
     clock: Clock
     label_debounce_s: float
     caps: Caps = field(default_factory=Caps)
@@ -53,7 +54,7 @@ class Contexts:
             comments=comments,
             checks=checks,
             files=files,
-            analysis=self.analysis,
+            analysis=self.analysis.for_repo(repo.id),
             store=self.database.for_repo(repo.id),
             config=await self._config(repo, github),
             app_slug=self.gateway.app.slug,

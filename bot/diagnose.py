@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from pathlib import Path
 
 from analyzers.analyze import RunAll, Task, analyze, one_by_one
 from analyzers.model import Diagnosis, Source
@@ -42,34 +41,42 @@ def packaged_fixes() -> tuple[Fix, ...]:
     return read_fixes(fix_document())
 
 
-class ArtifactMemory:
-    """What the logs of the artifacts read last said: several jobs of one run may ask for the same artifact."""
+@dataclass(frozen=True)
+class ReadArtifact:
+    """What the logs of an artifact said, whatever job asks: several jobs of one run may ask for the same artifact."""
 
-    def __init__(self, most: int = 4) -> None:
-        """Remember `most` artifacts."""
-        self._most = most
-        self._known: dict[tuple[str, int, int], tuple[list[LogReading], Budget]] = {}
+    readings: tuple[LogReading, ...]
+    read: dict[str, int]
+    problems: dict[str, str]
 
-    def diagnose(self, path: str, *, job_log: str | None = None, job_name: str | None = None) -> Diagnosis:
-        """Diagnose as `diagnose_path` does, from an archive that nobody rewrites in place."""
-        opened = open_bundle(path, job_log=job_log, job_name=job_name)
-        return _diagnose(opened, self._run_all(path, opened), JobFiles())
 
-    def _run_all(self, path: str, opened: Opened) -> RunAll:
-        """Return what runs the readings of an artifact, unless they are remembered."""
-        stat = Path(path).stat()
-        key = (path, stat.st_ino, stat.st_size)
+def diagnose_artifact(
+    path: str, *, job_log: str | None, job_name: str, known: ReadArtifact | None
+) -> tuple[Diagnosis, ReadArtifact]:
+    """Diagnose as `diagnose_path` does; return with it what the artifact said, and read nothing again that is known.
 
-        def run(tasks: Sequence[Task]) -> Iterable[LogReading]:
-            if key not in self._known:
-                self._known[key] = (list(_in_threads(opened)(tasks)), opened.budget)
-                while len(self._known) > self._most:
-                    del self._known[next(iter(self._known))]
-            readings, budget = self._known[key]
-            opened.budget.take_over(budget)
-            return readings
+    Args:
+        known: what this very archive said before.
+    Raises:
+        UnreadableError: a path cannot be read at all.
+    """
+    opened = open_bundle(path, job_log=job_log, job_name=job_name)
+    said: list[ReadArtifact] = []
 
-        return run
+    def run_all(tasks: Sequence[Task]) -> Iterable[LogReading]:
+        if known is not None:
+            opened.budget.take_over(known.read, known.problems)
+            said.append(known)
+        else:
+            budget, before = opened.budget, set(opened.budget.read) | set(opened.budget.problems)
+            readings = tuple(_in_threads(opened)(tasks))
+            # The job's own log was read before: it is not the artifact's.
+            read = {name: done for name, done in budget.read.items() if name not in before}
+            problems = {name: why for name, why in budget.problems.items() if name not in before}
+            said.append(ReadArtifact(readings, read, problems))
+        return said[0].readings
+
+    return _diagnose(opened, run_all, JobFiles()), said[0]
 
 
 def _in_threads(opened: Opened) -> RunAll:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from analyzers.records import dataclass, field
 
@@ -67,12 +67,11 @@ class Budget:
         self.problems.setdefault(name, why)
         return False
 
-    def take_over(self, other: Budget) -> None:
+    def take_over(self, read: Mapping[str, int], problems: Mapping[str, str]) -> None:
         """Book what was read, and what went wrong, when the same bundle was read before."""
-        if other is not self:
-            self.read |= other.read
-            self.problems = other.problems | self.problems
-            self.total = sum(self.read.values())
+        self.read |= read
+        self.problems = {**problems, **self.problems}
+        self.total = sum(self.read.values())
 
     def cancel(self) -> None:
         """Let all reading that is under way end at its next piece."""

@@ -23,7 +23,7 @@ from bot.github.downloads import Downloader
 from bot.github.hosts import DownloadHosts, PublicResolver
 from bot.github.limits import Gate, WriteTurns
 from bot.github.repository import RepoGitHub
-from bot.github.shelf import Room, Shelf
+from bot.github.shelf import Room, Shelf, files_folder
 from bot.github.survey import Survey
 from bot.github.tokens import THE_APP, Tokens, installation_name
 from bot.github.weather import Said, Trouble, Weather
@@ -84,7 +84,7 @@ class Gateway:
         self.weather = Weather(clock, observe=observe, show=show_trouble, calm_s=self._limits.calm_s)
         self._marker = Marker(connection.webhook_secrets)
         self._hosts = DownloadHosts(connection.api_url, connection.extra_download_hosts)
-        self._shelf = Shelf(data_dir / "files", self._limits.room)
+        self._shelf = Shelf(files_folder(data_dir), self._limits.room)
         self._app_calls = self._calls(THE_APP)
         # gidgethub wants the id as text: PyJWT refuses a number as issuer.
         self._app_api = self._api(
@@ -121,6 +121,7 @@ class Gateway:
         )
         desk = Desk(app=app, marker=self._marker, look_again_s=limits.retry_pause_s)
         self._started = _Started(app=app, comments=desk, files=files, storage=storage)
+        await self._shelf.collect()  # also what an earlier process left when it died
 
     async def close(self) -> None:
         """End what is running."""

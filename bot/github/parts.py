@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 from pathlib import Path
@@ -18,6 +19,8 @@ class Part:
         wanted.parent.mkdir(parents=True, exist_ok=True)
         # A name of its own: two processes may share the folder.
         self._file = NamedTemporaryFile(dir=wanted.parent, prefix=f"{wanted.name}.", suffix=SUFFIX, delete=False)  # noqa: SIM115
+        # Gone with the process, however that ends: so `is_abandoned` can tell.
+        fcntl.flock(self._file, fcntl.LOCK_EX)
         self.path = Path(self._file.name)
         self.size = 0
         self._hash = hashlib.sha256()
@@ -56,6 +59,16 @@ class Part:
         """Leave nothing behind, unless it was finished."""
         self._file.close()
         self.path.unlink(missing_ok=True)
+
+
+def is_abandoned(path: Path) -> bool:
+    """Say whether a part's process has died before it could finish or discard it."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # somebody holds it, or it has vanished
+        return False
+    return True
 
 
 def digest_of(path: Path) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 from cachetools import LRUCache
 
-from bot.github.parts import digest_of
+from bot.github.parts import SUFFIX, digest_of, is_abandoned
 from handlers.context import Fetched, Repo
 
 log = structlog.get_logger()
@@ -22,6 +22,8 @@ log = structlog.get_logger()
 IN_USE_S = 30 * 60
 #: How often the folder is looked through at the most, in seconds.
 COLLECT_EVERY_S = 600
+#: A part that is younger may have been made just now, and not be locked yet.
+ABANDONED_AFTER_S = 60
 DIGESTS_KEPT = 4096
 
 
@@ -33,8 +35,15 @@ class Room:
     max_age_s: float = 24 * 3600
 
 
+def files_folder(data_dir: Path) -> Path:
+    return data_dir / "files"
+
+
 class Shelf:
-    """Files of runs, under `<folder>/<repository id>/<run id>/`: names are made of numbers only."""
+    """Files of runs, under `<folder>/<repository id>/<run id>/`: names are made of numbers only.
+
+    What was found in them lies beside them (`bot.answers`) and is collected with them.
+    """
 
     def __init__(self, folder: Path, room: Room) -> None:
         self._folder = folder
@@ -92,8 +101,12 @@ class Shelf:
             await self.collect()
 
     async def collect(self) -> int:
-        """Throw away what is too old or too much; return the bytes that were freed."""
-        freed = await asyncio.to_thread(collect, self._folder, self._room, now_s=time.time())
+        """Throw away what is too old or too much; return the bytes that were freed. A disk that refuses is noted."""
+        try:
+            freed = await asyncio.to_thread(collect, self._folder, self._room, now_s=time.time())
+        except OSError:
+            log.exception("files.not_collected")
+            return 0
         if freed:
             log.info("files.collected", freed_bytes=freed)
         return freed
@@ -109,6 +122,8 @@ class Shelf:
 def collect(folder: Path, room: Room, *, now_s: float) -> int:
     """Delete files that are too old, then the oldest until the rest fits, but none that may be in use.
 
+    What a process that died has left of a download is deleted at once.
+
     Args:
         now_s: seconds since 1970, to be compared with the files' time of last use.
     Returns:
@@ -119,10 +134,13 @@ def collect(folder: Path, room: Room, *, now_s: float) -> int:
     freed = 0
     for used_s, size, path in files:
         age_s = now_s - used_s
-        if age_s < IN_USE_S or (age_s <= room.max_age_s and total - freed <= room.max_bytes):
-            continue
-        path.unlink(missing_ok=True)
-        freed += size
+        if path.suffix == SUFFIX:
+            keeps = age_s < ABANDONED_AFTER_S or not is_abandoned(path)
+        else:
+            keeps = age_s < IN_USE_S or (age_s <= room.max_age_s and total - freed <= room.max_bytes)
+        if not keeps:
+            path.unlink(missing_ok=True)
+            freed += size
     _remove_empty(folder)
     return freed
 
@@ -134,7 +152,8 @@ def _files(folder: Path) -> list[tuple[float, int, Path]]:
             facts = path.lstat()
         except FileNotFoundError:  # another process collects too
             continue
-        found.append((facts.st_mtime, facts.st_size, path))
+        # What was fetched of an archive in parts has holes that take no room.
+        found.append((facts.st_mtime, min(facts.st_size, facts.st_blocks * 512), path))
     return found
 
 

@@ -8,19 +8,19 @@ import os
 import signal
 import time
 import zipfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from analyzers.model import Category, Diagnosis
+from analyzers.model import Category
 from bot.analysis import AnalysisPool
-from bot.analysis_worker import diagnose_files, unknown
-from bot.diagnose import ArtifactMemory, diagnose_path
+from bot.analysis_worker import Answer, diagnose_files, unknown
 from handlers.context import Fetched
-from tests.logs import raised
+
+Said = Mapping[str, bytes]
 
 
-def by_job_name(job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched]) -> Diagnosis:
+def by_job_name(job_name: str, _log: Fetched | None, _artifacts: Sequence[Fetched], _known: Said) -> Answer:
     """Runs in the worker process: the job's name says what happens."""
     if job_name == "hangs":
         time.sleep(600)
@@ -30,16 +30,14 @@ def by_job_name(job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetc
         raise ValueError("bug")
     if job_name == "slow":
         time.sleep(1.0)
-    return unknown(f"{job_name} in {os.getpid()}")
-
-
-def read_and_count(job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched]) -> Diagnosis:
-    return unknown(f"{job_name}: {artifacts} {time.monotonic_ns()}")
+    return Answer(unknown(f"{job_name} in {os.getpid()}"))
 
 
 @asynccontextmanager
-async def pool(workers: int = 1, diagnose: Callable[..., Diagnosis] = by_job_name) -> AsyncIterator[AnalysisPool]:
-    made = AnalysisPool(workers=workers, limit_s=2.0, diagnose=diagnose)
+async def pool(
+    workers: int = 1, diagnose: Callable[..., Answer] = by_job_name, folder: Path | None = None
+) -> AsyncIterator[AnalysisPool]:
+    made = AnalysisPool(workers=workers, limit_s=2.0, diagnose=diagnose, folder=folder)
     try:
         yield made
     finally:
@@ -47,7 +45,7 @@ async def pool(workers: int = 1, diagnose: Callable[..., Diagnosis] = by_job_nam
 
 
 async def ask(analysis: AnalysisPool, job_name: str) -> str:
-    return (await analysis.diagnose(job_name=job_name, job_log=None, artifacts=())).summary
+    return (await analysis.for_repo(1).diagnose(job_name=job_name, job_log=None, artifacts=())).summary
 
 
 async def test_each_misfortune_is_told_and_the_next_job_is_read() -> None:
@@ -63,46 +61,6 @@ async def test_each_misfortune_is_told_and_the_next_job_is_read() -> None:
         assert await ask(analysis, "fine") not in {first, second}
 
 
-async def test_the_same_files_are_read_once(tmp_path: Path) -> None:
-    """A repeated question is answered from memory; another job's, and one about other files, is not."""
-    file = tmp_path / "artifact-1.zip"
-    file.write_bytes(b"one")
-
-    def artifact() -> Fetched:
-        return Fetched(name="logs", path=str(file))
-
-    async with pool(workers=2, diagnose=read_and_count) as analysis:
-        answers = [
-            (await analysis.diagnose(job_name=name, job_log=None, artifacts=[artifact()])).summary
-            for name in ("a", "a", "b")
-        ]
-        assert answers[0] == answers[1] != answers[2]
-        file.write_bytes(b"other")
-        other = await analysis.diagnose(job_name="a", job_log=None, artifacts=[artifact()])
-        assert other.summary not in answers
-        nothing = [await analysis.diagnose(job_name="a", job_log=None, artifacts=[]) for _ in range(2)]
-        assert nothing[0] != nothing[1]
-
-
-def test_an_artifact_of_two_jobs_is_unpacked_once(tmp_path: Path) -> None:
-    """The second job's answer is that of a fresh reading, complaints included, without reading the logs again."""
-    path = tmp_path / "a.zip"
-    log = raised("ValueError: boom", "megatron/core/a.py:3 f", rank=1)
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("1/none_ab/attempt_0/1/stderr.log", log)
-        archive.writestr("1/none_ab/attempt_0/0/stderr.log", "x" * 50)
-    raw = path.read_bytes()
-    path.write_bytes(raw.replace(b"x" * 50, b"y" * 50))
-    memory = ArtifactMemory()
-    first = memory.diagnose(str(path), job_name="a")
-    assert "checksum" in first.read.skipped[0].why
-    path.write_bytes(
-        bytes(len(raw) // 2) + path.read_bytes()[len(raw) // 2 :]
-    )  # what it holds is gone; its list is not
-    assert memory.diagnose(str(path), job_name="a") == first
-    assert diagnose_path(str(path), job_name="a") != first
-
-
 async def test_the_event_loop_has_nothing_to_do_meanwhile(tmp_path: Path) -> None:
     """Told by the processor time of the loop's own thread: that of the clock is the machine's other work, too."""
     path = tmp_path / "a.zip"
@@ -113,7 +71,8 @@ async def test_the_event_loop_has_nothing_to_do_meanwhile(tmp_path: Path) -> Non
     try:
         await analysis.warm()
         before = time.thread_time()
-        found = await analysis.diagnose(job_name="a", job_log=None, artifacts=[Fetched(name="a", path=str(path))])
+        files = [Fetched(name="a", path=str(path))]
+        found = await analysis.for_repo(1).diagnose(job_name="a", job_log=None, artifacts=files)
         assert time.thread_time() - before < 0.02
         assert found.read.bytes == 8 * 10_100_000
     finally:
@@ -163,7 +122,8 @@ def test_what_could_not_be_fetched_is_told(tmp_path: Path) -> None:
     broken = tmp_path / "broken.zip"
     broken.write_bytes(b"PK\x03\x04 and no more")
     gone = Fetched("logs-a", None, "it expired on 2026-11-01")
-    found = diagnose_files("unit", Fetched("job.log", str(tmp_path / "absent.log")), (gone, Fetched("b", str(broken))))
+    log = Fetched("job.log", str(tmp_path / "absent.log"))
+    found = diagnose_files("unit", log, (gone, Fetched("b", str(broken))), {}).diagnosis
     assert found.category is Category.UNKNOWN
     told = {one.name: one.why for one in found.read.skipped}
     assert told["logs-a"] == "it expired on 2026-11-01"
@@ -174,6 +134,7 @@ async def test_real_files_are_diagnosed_in_a_worker(tmp_path: Path) -> None:
     log = tmp_path / "job.log"
     log.write_text("2026-12-01T10:00:00.0000000Z ##[error]Process completed with exit code 1.\n")
     async with pool(diagnose=diagnose_files) as analysis:
-        found = await analysis.diagnose(job_name="linting", job_log=Fetched("job.log", str(log)), artifacts=())
+        files = Fetched("job.log", str(log))
+        found = await analysis.for_repo(1).diagnose(job_name="linting", job_log=files, artifacts=())
     assert not found.passed
     assert found.read.bytes == log.stat().st_size

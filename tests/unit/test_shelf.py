@@ -1,0 +1,65 @@
+"""What a process that died has left of its downloads goes; what a living one is writing stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from github_double import double, gateway
+
+from bot.github.parts import Part, digest_of
+from bot.github.shelf import IN_USE_S, Room, collect, files_folder
+
+WRITE = """
+import sys, time
+from pathlib import Path
+from bot.github.parts import Part
+part = Part(Path(sys.argv[1]))
+part.append(b"x" * 1000)
+part._file.flush()
+print("written", flush=True)
+time.sleep(600)
+"""
+
+
+def killed_while_writing(path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", WRITE, str(path)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "written\n"
+        assert collect(path.parents[2], Room(max_bytes=0, max_age_s=0), now_s=time.time() + 2 * IN_USE_S) == 0
+        process.send_signal(signal.SIGKILL)
+
+
+def test_a_part_goes_when_its_process_has_died_and_not_before(tmp_path: Path) -> None:
+    path = tmp_path / "1" / "5" / "artifact-11.zip"
+    killed_while_writing(path)
+    assert len(list(path.parent.iterdir())) == 1
+    assert collect(tmp_path, Room(), now_s=time.time()) == 0, "another process may just be making it"
+    assert collect(tmp_path, Room(), now_s=time.time() + 61) == 1000
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_the_next_start_sweeps(tmp_path: Path) -> None:
+    path = files_folder(tmp_path) / "1" / "5" / "artifact-11.zip"
+    left = Part(path)
+    left.append(b"x")
+    left._file.close()  # as when its process is gone
+    os.utime(left.path, (0, 0))
+    async with double() as github, gateway(github, tmp_path):
+        assert not left.path.exists()
+
+
+def test_a_file_with_holes_counts_as_what_it_takes(tmp_path: Path) -> None:
+    part = Part(tmp_path / "1" / "5" / "a.zip")
+    part.reserve(10_000_000)
+    part.write_at(9_000_000, b"x" * 1000)
+    part.finish(tmp_path / "1" / "5" / "a.zip")
+    part.discard()
+    assert digest_of(tmp_path / "1" / "5" / "a.zip").startswith("sha256:")
+    later = time.time() + IN_USE_S + 1
+    assert collect(tmp_path, Room(max_bytes=1_000_000), now_s=later) == 0
+    assert 1000 <= collect(tmp_path, Room(max_bytes=500), now_s=later) < 1_000_000
