@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from analyzers.comparison import GoldenComparison
-from analyzers.records import dataclass, field
+from analyzers.records import dataclass
 from analyzers.surroundings import JobRecipe, Relation
 
 SCHEMA = 1
@@ -195,7 +195,7 @@ class Diagnosis:
     attempts: tuple[Attempt, ...] = ()
     commands: tuple[Command, ...] = ()
     fingerprint: str | None = None
-    read: Read = field(default_factory=Read)
+    read: Read = Read()
     relation: Relation | None = None  # None: the change is not known, or nothing failed
     owners: tuple[str, ...] = ()  # of the location, after CODEOWNERS
     recipe: JobRecipe | None = None

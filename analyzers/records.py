@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 __all__ = ["dataclass", "field", "replace"]
 
 Class = type[Any]
-#: What the standard library knows a dataclass by.
-_NOTES = ("__dataclass_fields__", "__dataclass_params__")
+#: What the standard library knows a dataclass, and what it takes, by.
+_NOTES = ("__dataclass_fields__", "__dataclass_params__", "__signature__")
 
 
 class _Made:
@@ -116,13 +116,15 @@ class _Original:
 
     def __get__(self, _: Any, __: Class) -> Any:
         import dataclasses  # noqa: PLC0415 (this is what it costs)
+        import inspect  # noqa: PLC0415
 
         cls = self._cls
         made = {name: dataclasses.field(default_factory=make) for name, make in self._factories.items()}
         body = {"__annotations__": cls.__annotations__, "__module__": cls.__module__, **self._defaults, **made}
         like: Any = dataclasses.dataclass(**self._how)(type(cls.__name__, (), body))
-        for note in _NOTES:
+        for note in _NOTES[:2]:
             setattr(cls, note, getattr(like, note))
+        cls.__signature__ = inspect.signature(like)
         return getattr(cls, self._note)
 
 

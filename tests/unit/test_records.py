@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -67,6 +68,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "plain": lambda cls: dataclasses.asdict(cls(1, tags=["a"])),
     "names": lambda cls: [field.name for field in dataclasses.fields(cls)],
     "types": lambda cls: [field.type for field in dataclasses.fields(cls)],
+    "called with": lambda cls: str(inspect.signature(cls)),
     "set": lambda cls: setattr(cls(1), "x", 2),
     "deleted": lambda cls: delattr(cls(1), "x"),
     "pattern": lambda cls: cls.__match_args__,
