@@ -6,12 +6,12 @@ only lines of the step that failed are evidence. uv prints a chain of causes, on
 
 from __future__ import annotations
 
-import re
 from itertools import takewhile
 
 from analyzers.model import Category, Finding, Role
 from analyzers.parsers.job_lines import JobLine
 from analyzers.parsers.runner import Step, make_finding
+from analyzers.patterns import pattern
 from analyzers.records import dataclass, field
 from analyzers.rules import RuleMatch
 
@@ -22,14 +22,14 @@ _NEAR = 60
 _MOST_DETAILS = 12
 
 #: An image has come after all, at a second try.
-_PULLED = re.compile(r"^Status: (?:Downloaded newer image|Image is up to date) for ")
-_VERTEX = re.compile(r"^#(?P<number>\d+) (?:(?P<at>\d+\.\d+) )?(?P<text>.*)$")
-_VERTEX_FAILED = re.compile(r"^#(?P<number>\d+) ERROR: ")
+_PULLED = pattern(r"^Status: (?:Downloaded newer image|Image is up to date) for ")
+_VERTEX = pattern(r"^#(?P<number>\d+) (?:(?P<at>\d+\.\d+) )?(?P<text>.*)$")
+_VERTEX_FAILED = pattern(r"^#(?P<number>\d+) ERROR: ")
 #: How uv, pip and git go on with an error: drawn boxes, "cause:", "hint:", indentation.
-_GOES_ON = re.compile(r"^\s*(?:[│├╰×▶─]+[─▶]*\s*|cause: |Caused by: |hint: |\s{2,})(?P<text>\S.*)$")
+_GOES_ON = pattern(r"^\s*(?:[│├╰×▶─]+[─▶]*\s*|cause: |Caused by: |hint: |\s{2,})(?P<text>\S.*)$")
 #: What follows an error inside of uv's box and is not its text wrapped at 80 columns: code, marks, the end, advice.
-_NO_PROSE = re.compile(r"^(?:\d+ \||[|^~\[\"']|hint: |compilation terminated|error: |During handling|The above )")
-_BOX = re.compile(r"^[\s│├╰×▶─]+(?:(?:cause|Caused by): )?")
+_NO_PROSE = pattern(r"^(?:\d+ \||[|^~\[\"']|hint: |compilation terminated|error: |During handling|The above )")
+_BOX = pattern(r"^[\s│├╰×▶─]+(?:(?:cause|Caused by): )?")
 #: Rules so general that they mean something only where something is known to have been built, and to have failed.
 _ONLY_IN_BUILDS = frozenset({"build-error-line", "build-error-shout", "build-not-found", "build-exception"})
 _SAID_LATE = (Category.HOST_OOM, Category.DISK_FULL)

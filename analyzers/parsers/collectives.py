@@ -8,30 +8,31 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
+from analyzers.patterns import pattern
 from analyzers.reading.scan import Line
 from analyzers.records import dataclass, replace
 
 #: glog's head: level, month and day, time with nanoseconds, file. The year is not in it.
-_GLOG = re.compile(r"^\[?[WEIF](?P<month>\d{1,2}?)(?P<day>\d\d) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d(?:\.\d+)?) ")
+_GLOG = pattern(r"^\[?[WEIF](?P<month>\d{1,2}?)(?P<day>\d\d) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d(?:\.\d+)?) ")
 #: Other clocks in the logs: training.py's "datetime: 2026-..." and "[2026-... iteration", NCCL's, Python logging's.
-_DATE = re.compile(
+_DATE = pattern(
     r"(?:^\[?|datetime: |^ \[)\d{4}-(?P<month>\d\d)-(?P<day>\d\d)[ T](?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d(?:\.\d+)?)"
 )
 #: A line begins with one of these if it begins with a clock.
 _CLOCK_STARTS = "[ 0123456789WEIF"
-_GROUP = re.compile(
+_GROUP = pattern(
     r"\[PG (?:ID )?(?P<id>\d+)(?: PG GUID (?P<guid>[^ \]]+))?(?: \((?P<name>[^)]*)\))? ?Rank (?P<rank>\d+)\]"
 )
-_WATCHDOG = re.compile(
+_WATCHDOG = pattern(
     r"\[Rank (?P<rank>\d+)\] Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(?P<seq>\d+), "
     r"OpType=(?P<op>\w+)(?:, NumelIn=(?P<numel_in>\d+), NumelOut=(?P<numel_out>\d+))?"
 )
-_STATUS = re.compile(
+_STATUS = pattern(
     r"[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), last completed (?:NCCL )?work: (?P<completed>-?\d+)"
 )
-_BARRIER = re.compile(r"Rank (?P<rank>\d+) failed to pass monitoredBarrier in (?P<ms>\d+) ms")
-_BARRIER_MANY = re.compile(r"Ranks (?P<ranks>\d+(?:, ?\d+)*) failed to pass monitoredBarrier")
-_FINGERPRINT = re.compile(
+_BARRIER = pattern(r"Rank (?P<rank>\d+) failed to pass monitoredBarrier in (?P<ms>\d+) ms")
+_BARRIER_MANY = pattern(r"Ranks (?P<ranks>\d+(?:, ?\d+)*) failed to pass monitoredBarrier")
+_FINGERPRINT = pattern(
     r"Rank (?P<rank>\d+) is running collective: (?:CollectiveFingerPrint\()?SequenceNumber=?\D*(?P<seq>\d+), ?"
     r"(?P<what>OpType=\w+(?:, TensorShape=\[[^\]]*\])?(?:, TensorDtypes=[\w, ]+?)?)(?=[,)])"
 )

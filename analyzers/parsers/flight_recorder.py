@@ -19,14 +19,15 @@ from analyzers.model import Source
 from analyzers.parsers.flight_recorder_bytes import MalformedError, parse
 from analyzers.parsers.flight_recorder_document import Document
 from analyzers.parsers.flight_recorder_model import Dump, Unreadable
+from analyzers.patterns import pattern
 from analyzers.reading.layout import FLIGHT_DUMP
 
 MAX_BYTES = 256 * 1024 * 1024
-_JSON_START = re.compile(
+_JSON_START = pattern(
     rb'\s*\{\s*"(?:entries|version|pg_config|pg_status|nccl_comm_state|nccl_version|comm_lib_version)"\s*:'
 )
 #: A pickle of protocol 2 or later whose outermost dict has "version" or "pg_config" among its first keys.
-_PICKLE_START = re.compile(rb"\x80[\x02-\x05].{0,64}?(?:version|pg_config|entries)", re.DOTALL)
+_PICKLE_START = pattern(rb"\x80[\x02-\x05].{0,64}?(?:version|pg_config|entries)", re.DOTALL)
 
 
 def is_flight_dump(name: str) -> bool:

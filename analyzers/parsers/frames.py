@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
+from analyzers.patterns import pattern
 from analyzers.records import dataclass
 
 #: Installed code, the interpreter's own, and what has no file.
-_OUTSIDE = re.compile(
+_OUTSIDE = pattern(
     r"(?:site|dist)-packages/|/lib/python\d|^/usr/|^<|(?:^|/)\.?v?env/|^\.\./|/(?:mini)?conda\d?/|/tmp/torchinductor"
 )
 #: Top folders of Megatron-LM. A relative path that starts elsewhere may be a compiled module's (`zmq/backend/...`).
@@ -15,7 +14,7 @@ _TOPS = frozenset({"megatron", "tests", "tools", "examples", "tasks", "scripts",
 #: Of these, the ones that a folder above the checkout is hardly named after.
 _PACKAGES = frozenset({"megatron", "tests"})
 #: Scripts that stand at the root of the repository and are run by the launcher.
-_SCRIPT = re.compile(r"(?:pretrain|train|run|main|setup|conftest|model_provider|gpt_builders|mamba_builders)\w*\.py")
+_SCRIPT = pattern(r"(?:pretrain|train|run|main|setup|conftest|model_provider|gpt_builders|mamba_builders)\w*\.py")
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,13 @@ from analyzers.parsers.pytest_report import PytestReader, Session
 from analyzers.parsers.pytest_sections import Report
 from analyzers.parsers.runner import JOB_LOG
 from analyzers.parsers.tracebacks import Trace, TracebackReader
+from analyzers.patterns import pattern
 from analyzers.records import replace
 from analyzers.rules import RuleSet, Where
 
 #: An exception that ended a script is followed by its shell's trace and the launcher's good-bye, not by more work.
 _LAST_LINES = 80
-_UNITTEST = re.compile(r"^(?P<how>FAIL|ERROR): \w+ \([\w.]+\)$")
+_UNITTEST = pattern(r"^(?P<how>FAIL|ERROR): \w+ \([\w.]+\)$")
 
 
 class ScriptReader:

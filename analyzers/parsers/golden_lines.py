@@ -11,14 +11,15 @@ import re
 
 from analyzers.comparison import GoldenComparison, MetricDifference
 from analyzers.parsers.golden_series import MISSING, Series, compare, judge, with_told
+from analyzers.patterns import pattern
 from analyzers.records import dataclass, field
 
-_VALUES = re.compile(r"\b(?P<side>Actual|Golden) values: (?P<values>[-+0-9.einfa, ]+)$")
-_VERDICT = re.compile(
+_VALUES = pattern(r"\b(?P<side>Actual|Golden) values: (?P<values>[-+0-9.einfa, ]+)$")
+_VERDICT = pattern(
     r"(?:\b(?P<kind>Exact|Approximate) comparison of (?P<failed>.{1,100}?): FAILED"
     r"|\b(?P<test>DETERMINISTIC|APPROXIMATE) test for metric (?P<passed>.{1,100}?): PASSED)\s*$"
 )
-_EMPTY = re.compile(
+_EMPTY = pattern(
     r"\bMetric (?P<metric>.{1,100}?) has no (?:finite )?values(?: in the golden file| after its warmup window)?\.$"
 )
 _MOST_METRICS = 24

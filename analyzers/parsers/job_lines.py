@@ -6,11 +6,11 @@ of the tests (nemo-run over torchx) puts "task-1-0/0 " before each line of a tas
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import datetime
 
 from analyzers.model import Source
+from analyzers.patterns import pattern
 from analyzers.reading.clean import clean
 from analyzers.reading.scan import Line
 from analyzers.records import dataclass
@@ -19,11 +19,11 @@ from analyzers.records import dataclass
 LINE_BYTES = 8 * 1024
 
 #: GitHub's stamp, the task, and the rank that torchrun's tee ("[default3]:") or torch ("[rank3]:") names.
-_PREFIXES = re.compile(
+_PREFIXES = pattern(
     rb"(?:\xef\xbb\xbf)?(?:(?P<stamp>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z) ?)?"
     rb"(?P<task>[A-Za-z][\w.-]{0,60}-\d{1,4}/\d{1,4} )?(?:\[(?:default|rank)(?P<rank>\d{1,6})\]: ?)?"
 )
-_MARK = re.compile(r"##\[(?P<mark>error|warning|notice|group|endgroup|section|command|debug)\](?P<text>.*)")
+_MARK = pattern(r"##\[(?P<mark>error|warning|notice|group|endgroup|section|command|debug)\](?P<text>.*)")
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from analyzers.model import Category, Confidence, Finding, Source
 from analyzers.parsers.build import StepReader
 from analyzers.parsers.golden import ScriptReader
@@ -12,12 +10,13 @@ from analyzers.parsers.job_report import Ending, JobReport, Launch
 from analyzers.parsers.lint import LintReader
 from analyzers.parsers.runner import RunnerReader, make_finding
 from analyzers.parsers.torchrun import LauncherReader
+from analyzers.patterns import pattern
 from analyzers.records import replace
 from analyzers.rules import RuleSet, Where
 
 #: launch_nemo_run_workload.py starts the whole test anew when it takes a failure for a passing one.
-_LAUNCH = re.compile(r"\bLaunching job \S+ for experiment ")
-_LAUNCH_ENDED = re.compile(r"\bJob (?P<how>failed|succeeded) with status: ")
+_LAUNCH = pattern(r"\bLaunching job \S+ for experiment ")
+_LAUNCH_ENDED = pattern(r"\bJob (?P<how>failed|succeeded) with status: ")
 
 
 class _Launches:

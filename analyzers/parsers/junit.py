@@ -6,7 +6,6 @@ Source: pytest 8 and 9, src/_pytest/junitxml.py (families xunit1 and xunit2).
 
 from __future__ import annotations
 
-import re
 from typing import Any
 from xml.parsers import expat
 
@@ -14,13 +13,14 @@ from analyzers.model import Source
 from analyzers.parsers.pytest_report import Outcome, Session
 from analyzers.parsers.pytest_sections import SectionReader
 from analyzers.parsers.rank_log import StreamReading
+from analyzers.patterns import pattern
 from analyzers.reading.clean import clean
 from analyzers.reading.layout import Place
 from analyzers.reading.scan import Line
 
 MAX_TEXT = 256 * 1024
 _RESULTS = {"failure": "FAILED", "error": "ERROR", "skipped": "SKIPPED"}
-_WHEN = re.compile(r"failed on (?P<when>setup|teardown)|(?P<collecting>collection failure)")
+_WHEN = pattern(r"failed on (?P<when>setup|teardown)|(?P<collecting>collection failure)")
 
 
 class RefusedError(ValueError):

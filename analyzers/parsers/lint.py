@@ -6,25 +6,25 @@ tool that ran last failed, whatever others have complained about before.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from analyzers.model import Category, Evidence, Finding
 from analyzers.parsers.job_lines import JobLine
 from analyzers.parsers.runner import JOB_LOG, Step, make_finding
+from analyzers.patterns import pattern
 from analyzers.records import dataclass, field, replace
 from analyzers.rules import RuleMatch
 
-_TOOL = re.compile(
+_TOOL = pattern(
     r"^\++ (?:uv run (?:--?[\w-]+ )*|\S*python3? -m |\S*/)?"
     r"(?P<tool>black|isort|pylint|ruff|mypy|flake8|pre-commit|python3? \S*copyright\S*)\b"
 )
 #: What the shell traces when the check before it may fail: `mypy ... || true`.
-_FORGIVEN = re.compile(r"^\++ (?:true|:)$")
-_TRACED = re.compile(r"^\++ ")
-_PLACE = re.compile(r"^(?P<path>\S+\.pyi?):(?P<line>\d+)(?::\d+)?: ")
-_ARROW = re.compile(r"^(?P<path>\S+\.pyi?):(?P<line>\d+):\d+$")
-_WORKSPACE = re.compile(r"/(?:home/runner/_work|__w)/[^/\s]+/[^/\s]+/|/opt/megatron-lm/|/workspace/")
+_FORGIVEN = pattern(r"^\++ (?:true|:)$")
+_TRACED = pattern(r"^\++ ")
+_PLACE = pattern(r"^(?P<path>\S+\.pyi?):(?P<line>\d+)(?::\d+)?: ")
+_ARROW = pattern(r"^(?P<path>\S+\.pyi?):(?P<line>\d+):\d+$")
+_WORKSPACE = pattern(r"/(?:home/runner/_work|__w)/[^/\s]+/[^/\s]+/|/opt/megatron-lm/|/workspace/")
 
 
 #: More complaints than this are counted.

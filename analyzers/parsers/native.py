@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import re
-
 from analyzers.parsers.frames import Frame
+from analyzers.patterns import pattern
 from analyzers.reading.scan import Line
 from analyzers.records import dataclass, field
 
 #: faulthandler; when it crashes inside itself the words stand in the middle of a line.
-_FATAL = re.compile(r"Fatal Python error: (?P<what>[A-Za-z][^\n]*)")
+_FATAL = pattern(r"Fatal Python error: (?P<what>[A-Za-z][^\n]*)")
 #: pytest-timeout's thread method: all stacks, oldest frame first, and then the process exits.
-_TIMEOUT = re.compile(r"\+{3,} Timeout \+{3,}\s*$")
-_STACK_OF = re.compile(r"^~+ Stack of (?P<thread>\S+) \(\d+\) ~+$")
-_STACK_FRAME = re.compile(r'^  File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
-_THREAD = re.compile(r"^(?P<current>Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):")
-_FRAME = re.compile(r'^  File "(?P<path>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$')
-_TERMINATE = re.compile(
+_TIMEOUT = pattern(r"\+{3,} Timeout \+{3,}\s*$")
+_STACK_OF = pattern(r"^~+ Stack of (?P<thread>\S+) \(\d+\) ~+$")
+_STACK_FRAME = pattern(r'^  File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
+_THREAD = pattern(r"^(?P<current>Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):")
+_FRAME = pattern(r'^  File "(?P<path>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$')
+_TERMINATE = pattern(
     r"terminate called (?:after throwing an instance of '(?P<type>[^']+)'|without an active exception)"
 )
-_WHAT = re.compile(r"^\s*what\(\):\s+(?P<what>.*)$")
-_GLIBC = re.compile(
+_WHAT = pattern(r"^\s*what\(\):\s+(?P<what>.*)$")
+_GLIBC = pattern(
     r"(?P<what>double free or corruption.*|free\(\): invalid (?:pointer|size|next size).*"
     r"|corrupted (?:size|double-linked).*"
     r"|malloc\(\): .*|munmap_chunk\(\): invalid pointer|\*\*\* stack smashing detected \*\*\*.*"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
+from analyzers.patterns import pattern
 
 RESULTS = ("PASSED", "FAILED", "ERROR", "SKIPPED", "XFAIL", "XPASS")
 
 #: `path.py::Class::test`, without the parameters; the path may be absolute under `--rootdir`.
-_HEAD = re.compile(r"(?P<id>[\w./+@-]+\.py::[\w:.<>-]+)(?P<bracket>\[)?")
+_HEAD = pattern(r"(?P<id>[\w./+@-]+\.py::[\w:.<>-]+)(?P<bracket>\[)?")
 #: A result stands at the end, or before "(reason)", "[ 10%]" or both. "ERROR:logger:..." is a log line glued to the id.
-_RESULT = re.compile(rf"\s*(?P<result>{'|'.join(RESULTS)})(?:\s+\(.*\)|\s+- .*)?(?:\s*\[\s*\d+%\])?\s*$")
-_WORKER = re.compile(r"^\[gw\d+\](?: \[ *\d+%\])? (?P<result>[A-Z]+) (?P<id>\S+\.py::.+)$")
+_RESULT = pattern(rf"\s*(?P<result>{'|'.join(RESULTS)})(?:\s+\(.*\)|\s+- .*)?(?:\s*\[\s*\d+%\])?\s*$")
+_WORKER = pattern(r"^\[gw\d+\](?: \[ *\d+%\])? (?P<result>[A-Z]+) (?P<id>\S+\.py::.+)$")
 
 
 def split_id(text: str) -> tuple[str, str] | None:

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import re
-
 from analyzers.parsers.pytest_ids import read_bare_result, read_progress, section_name, split_id
 from analyzers.parsers.pytest_sections import Report, SectionReader
+from analyzers.patterns import pattern
 from analyzers.reading.scan import Line
 from analyzers.records import dataclass, field, replace
 
-_RULED = re.compile(r"^=+ (?P<title>\S.*?) =+$")
-_COUNTS = re.compile(r"(?P<n>\d+) (?P<what>passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?)")
+_RULED = pattern(r"^=+ (?P<title>\S.*?) =+$")
+_COUNTS = pattern(r"(?P<n>\d+) (?P<what>passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?)")
 #: pytest ends early. "Interrupted: 1 error during collection" only sums up what the reports told.
-_BANGED = re.compile(r"^!{3,} (?P<what>\S.*?) !{3,}$")
-_CLOSING = re.compile(r"\b(?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|no tests ran)\b.* in [\d.]+ ?s")
-_TITLES = re.compile(
+_BANGED = pattern(r"^!{3,} (?P<what>\S.*?) !{3,}$")
+_CLOSING = pattern(r"\b(?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|no tests ran)\b.* in [\d.]+ ?s")
+_TITLES = pattern(
     r"test session starts|FAILURES|ERRORS|PASSES|XPASSES|XFAILURES|warnings summary|short test summary|slowest |"
     r"rerun test summary|tests coverage|coverage: "
 )
-_ROOT = re.compile(r"^rootdir: (?P<root>/[^,]*)")
-_CONFTEST = re.compile(r"^ImportError while loading conftest '(?P<path>[^']+)'")
+_ROOT = pattern(r"^rootdir: (?P<root>/[^,]*)")
+_CONFTEST = pattern(r"^ImportError while loading conftest '(?P<path>[^']+)'")
 #: A report that a conftest hook prints at once, before the rank goes on (and hangs).
-_AT_ONCE = re.compile(
+_AT_ONCE = pattern(
     r"^(?:\[rank ?\d+\]:? )?(?P<result>FAILED|ERROR) (?P<id>\S+\.py::.+?)(?: \((?P<when>call|setup|teardown)\))$"
 )
 #: After the error lines of a report that stands alone only these still belong to it.
-_GOES_ON = re.compile(r"^(?:E(?: |$)|\s*$|[^\s:]+:\d+: )")
+_GOES_ON = pattern(r"^(?:E(?: |$)|\s*$|[^\s:]+:\d+: )")
 _BAD = ("FAILED", "ERROR")
 #: A subtest that failed: the test that it is a part of failed, though its own line says PASSED.
-_SUBTEST = re.compile(r"^SUBFAIL(?:ED)?(?:\[.*?\])?(?: ?\(.*?\))? (?=\S+\.py::)")
-_SUBTEST_TITLE = re.compile(r" (?:\[.*\] ?)?(?:\(.*\))?$")
+_SUBTEST = pattern(r"^SUBFAIL(?:ED)?(?:\[.*?\])?(?: ?\(.*?\))? (?=\S+\.py::)")
+_SUBTEST_TITLE = pattern(r" (?:\[.*\] ?)?(?:\(.*\))?$")
 
 
 @dataclass

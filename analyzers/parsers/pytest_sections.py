@@ -6,18 +6,19 @@ import re
 
 from analyzers.parsers.frames import Frame
 from analyzers.parsers.tracebacks import Link, Trace, TracebackReader, primary
+from analyzers.patterns import pattern
 from analyzers.reading.scan import Line
 from analyzers.records import dataclass, field
 
-_TITLE = re.compile(r"^_+ (?P<title>\S.*?) _+$")
-_PLACE = re.compile(r"^(?P<path>[^\s:]+(?:\.py|>|\.pyx)):(?P<line>\d+): ?(?P<what>.*)$")
-_ERROR = re.compile(r"^E(?: {1,}(?P<text>.*))?$")
-_CAPTURED = re.compile(r"^-{3,} ?(?:Captured|live log)")
-_WHEN = re.compile(r"^ERROR (?:at (?P<when>setup|teardown) of |(?P<collecting>collecting ))(?P<name>.*)$")
-_TYPE = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*)|:?$)")
-_SYNTAX_FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)')
-_SYNTAX = re.compile(r"^(?:\w+\.)*(?:SyntaxError|IndentationError|TabError)\b")
-_IN = re.compile(r"^in (?P<function>.+)$")
+_TITLE = pattern(r"^_+ (?P<title>\S.*?) _+$")
+_PLACE = pattern(r"^(?P<path>[^\s:]+(?:\.py|>|\.pyx)):(?P<line>\d+): ?(?P<what>.*)$")
+_ERROR = pattern(r"^E(?: {1,}(?P<text>.*))?$")
+_CAPTURED = pattern(r"^-{3,} ?(?:Captured|live log)")
+_WHEN = pattern(r"^ERROR (?:at (?P<when>setup|teardown) of |(?P<collecting>collecting ))(?P<name>.*)$")
+_TYPE = pattern(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*)|:?$)")
+_SYNTAX_FRAME = pattern(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)')
+_SYNTAX = pattern(r"^(?:\w+\.)*(?:SyntaxError|IndentationError|TabError)\b")
+_IN = pattern(r"^in (?P<function>.+)$")
 #: A report's lines beyond this add nothing to the message.
 _MESSAGE_LINES = 12
 

@@ -5,14 +5,13 @@ A line goes to the first parser that knows it; what none knows is held against t
 
 from __future__ import annotations
 
-import re
-
 from analyzers.model import Source
 from analyzers.parsers.collectives import CollectiveEvent, CollectiveReader, clock
 from analyzers.parsers.native import Crash, NativeReader
 from analyzers.parsers.pytest_report import PytestReader, Session
 from analyzers.parsers.torchrun import LauncherReader, LauncherReport
 from analyzers.parsers.tracebacks import Trace, TracebackReader
+from analyzers.patterns import pattern
 from analyzers.reading.layout import ERROR_FILE, JUNIT, Kind, Place
 from analyzers.reading.scan import Anchor, Anchors, Line, LogScan
 from analyzers.records import dataclass, field
@@ -72,10 +71,10 @@ _HINT_LENGTH = 10
 #: The last lines with text are kept for what they may tell; cutting the list is put off, as lines are many.
 _TAIL, _KEPT = 3, 64
 
-_PROGRESS = re.compile(r"\biteration\s+\d+/\s*\d+ \|")
-_WORLD = re.compile(r"\brank: (?P<rank>\d{1,6}), world_size: (?P<of>\d{1,6})\b|^using world size: (?P<all>\d{1,6})\b")
-_DONE = re.compile(r"\[after training is done\]|^\s*exiting program at iteration|^\[exiting program")
-_USAGE = re.compile(
+_PROGRESS = pattern(r"\biteration\s+\d+/\s*\d+ \|")
+_WORLD = pattern(r"\brank: (?P<rank>\d{1,6}), world_size: (?P<of>\d{1,6})\b|^using world size: (?P<all>\d{1,6})\b")
+_DONE = pattern(r"\[after training is done\]|^\s*exiting program at iteration|^\[exiting program")
+_USAGE = pattern(
     r"^(?:\S.{0,60}?: error: unrecognized arguments: |ERROR: (?:(?:file or directory )?not found: "
     r"|Error importing plugin |Missing required plugins: |Wrong expression passed to '|\S+: 'minversion' requires )"
     r"|\S{1,60}\.py: error: ).+"
@@ -239,7 +238,7 @@ class RankLogReader:
 
 
 #: NCCL writes "host:pid:tid [device] ...": the device is the local rank.
-_NCCL_DEVICE = re.compile(r"^(?:\[[\d: -]+\] )?\S+:\d+:\d+ \[(?P<device>\d+)\]")
+_NCCL_DEVICE = pattern(r"^(?:\[[\d: -]+\] )?\S+:\d+:\d+ \[(?P<device>\d+)\]")
 
 
 def _rank_of(line: Line, place: Place) -> int | None:

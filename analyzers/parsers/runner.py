@@ -5,25 +5,24 @@ actions/runner writes the header of a step as a group that holds the script's ow
 
 from __future__ import annotations
 
-import re
-
 from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
 from analyzers.parsers.job_lines import JobLine
 from analyzers.parsers.job_report import Ending
+from analyzers.patterns import pattern
 from analyzers.records import dataclass
 from analyzers.rules import RuleMatch
 
 JOB_LOG = "job.log"
 
-_EXIT = re.compile(r"Process completed with exit code (?P<code>\d+)")
-_REPORT = re.compile(r"^logs_report=(?P<name>[\w.+-]+)$")
-_ARTIFACT_ID = re.compile(r"Artifact (?P<name>\S+?)(?:\.zip)? .*Artifact ID(?: is)? (?P<id>\d+)")
-_EXCERPT = re.compile(r"^\s*assets_dir/(?P<path>\S+) — last \d+ lines")
-_RULER = re.compile(r"^─{20,}$")
+_EXIT = pattern(r"Process completed with exit code (?P<code>\d+)")
+_REPORT = pattern(r"^logs_report=(?P<name>[\w.+-]+)$")
+_ARTIFACT_ID = pattern(r"Artifact (?P<name>\S+?)(?:\.zip)? .*Artifact ID(?: is)? (?P<id>\d+)")
+_EXCERPT = pattern(r"^\s*assets_dir/(?P<path>\S+) — last \d+ lines")
+_RULER = pattern(r"^─{20,}$")
 #: A run's folder inside the artifact: "<repeat>/<run id>" or, by an older launcher, "<repeat>" alone.
-_RUN_FOLDER = re.compile(r"^(?P<folder>(?:\S+?/)?\d+/[^/]+)/attempt_\d+/")
-_PASSED = re.compile(r"^(?:║ +)?✅ .*PASSED\b|^║ +✅ +PASSED")
-_RESULT = re.compile(r"^❌ .*FAILED \(exit (?P<code>\S+)\)")
+_RUN_FOLDER = pattern(r"^(?P<folder>(?:\S+?/)?\d+/[^/]+)/attempt_\d+/")
+_PASSED = pattern(r"^(?:║ +)?✅ .*PASSED\b|^║ +✅ +PASSED")
+_RESULT = pattern(r"^❌ .*FAILED \(exit (?P<code>\S+)\)")
 
 #: Exit codes of a script that the runner itself has ended: SIGINT, SIGKILL, SIGTERM.
 _KILLED = (130, 137, 143)

@@ -6,24 +6,24 @@ prints a ProcessFailure. torch 2.11 to 2.13: torch/distributed/elastic/multiproc
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime
 
 from analyzers.parsers.job_report import ProcessExit
 from analyzers.parsers.tracebacks import Trace, TracebackReader
+from analyzers.patterns import pattern
 from analyzers.reading.scan import Line
 from analyzers.records import dataclass, field
 
-_FAILED = re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\) of binary")
-_CLOSING = re.compile(r"Sending process (?P<pid>\d+) closing signal (?P<signal>SIG\w+)")
-_PROCESS_FAILURE = re.compile(r"ProcessFailure\(local_rank=(?P<rank>\d+), pid=(?P<pid>\d+), exitcode=(?P<code>-?\d+)")
-_FIELD = re.compile(r"^\s*(?P<key>time|host|rank|exitcode)\s*: (?P<value>.*)$")
-_ENTRY = re.compile(r"^\s*\[\d+\]:")
-_ROOT_CAUSE = re.compile(r"^\s*Root Cause \(first observed failure\)")
+_FAILED = pattern(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\) of binary")
+_CLOSING = pattern(r"Sending process (?P<pid>\d+) closing signal (?P<signal>SIG\w+)")
+_PROCESS_FAILURE = pattern(r"ProcessFailure\(local_rank=(?P<rank>\d+), pid=(?P<pid>\d+), exitcode=(?P<code>-?\d+)")
+_FIELD = pattern(r"^\s*(?P<key>time|host|rank|exitcode)\s*: (?P<value>.*)$")
+_ENTRY = pattern(r"^\s*\[\d+\]:")
+_ROOT_CAUSE = pattern(r"^\s*Root Cause \(first observed failure\)")
 #: The traceback from the error file that torch's `@record` wrote, indented by two.
-_TRACEBACK = re.compile(r"^\s*traceback\s*: (?P<rest>Traceback \(most recent call last\):.*)$")
-_END = re.compile(r"^[-=]{20,}")
-_PAIR = re.compile(r"(?P<value>-?\d+) \((?:local_rank|pid): (?P<inner>\d+)\)")
+_TRACEBACK = pattern(r"^\s*traceback\s*: (?P<rest>Traceback \(most recent call last\):.*)$")
+_END = pattern(r"^[-=]{20,}")
+_PAIR = pattern(r"(?P<value>-?\d+) \((?:local_rank|pid): (?P<inner>\d+)\)")
 
 
 @dataclass

@@ -10,32 +10,33 @@ from enum import StrEnum
 from itertools import pairwise
 
 from analyzers.parsers.frames import Frame, innermost
+from analyzers.patterns import pattern
 from analyzers.reading.scan import Line
 from analyzers.records import dataclass, field
 
 #: Looking for these words first spares nearly every line the patterns that hold them.
 _WORDS = "Traceback (most recent call last):"
-_HEADER = re.compile(r"^(?P<before>.*?)(?P<what>Original |Exception Group )?Traceback \(most recent call last\):")
-_FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
+_HEADER = pattern(r"^(?P<before>.*?)(?P<what>Original |Exception Group )?Traceback \(most recent call last\):")
+_FRAME = pattern(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?$')
 #: The line that ends a traceback: a dotted name, then ": message" or nothing. Log levels look alike but shout.
-_FINAL = re.compile(r"^(?P<type>[A-Za-z_][\w.]*(?:\[\w+\])?)(?:: ?(?P<message>.*))?$")
-_SYNTAX = re.compile(r"^(?P<type>SyntaxError|IndentationError|TabError): (?P<message>.*)$")
+_FINAL = pattern(r"^(?P<type>[A-Za-z_][\w.]*(?:\[\w+\])?)(?:: ?(?P<message>.*))?$")
+_SYNTAX = pattern(r"^(?P<type>SyntaxError|IndentationError|TabError): (?P<message>.*)$")
 #: Its place, the code, the marks below it.
 _SYNTAX_LINES = 5
-_SHOUTS = re.compile(r"^[A-Z]+$")
+_SHOUTS = pattern(r"^[A-Z]+$")
 #: The bars that draw an ExceptionGroup's tree, and pytest's mark before a crash of its own.
-_TREE = re.compile(r"^(?:INTERNALERROR> |(?:\s*[|+])+(?:-\+-+ \d+ -+| )?)")
+_TREE = pattern(r"^(?:INTERNALERROR> |(?:\s*[|+])+(?:-\+-+ \d+ -+| )?)")
 #: pytest's mark before an exception that its hooks or itself raised: the run ends there.
 _INTERNAL = "INTERNALERROR> "
 _CAUSE = "The above exception was the direct cause"
 _CONTEXT = "During handling of the above exception"
 #: multiprocessing repeats a child's traceback inside its own exception.
-_CHILD = re.compile(r"^-- Process \d+ terminated with the following error:")
+_CHILD = pattern(r"^-- Process \d+ terminated with the following error:")
 #: Tracebacks of what nobody could catch and nobody died of: finalizers, broken log calls, other threads.
 _HARMLESS = ("Exception ignored in", "Exception ignored on", "--- Logging error ---", "Exception in thread ")
 #: A traceback that was formatted and then printed as a list of strings.
-_LISTED = re.compile(r"""['"]Traceback \(most recent call last\):\\n['"], """)
-_STRINGS = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)\"""")
+_LISTED = pattern(r"""['"]Traceback \(most recent call last\):\\n['"], """)
+_STRINGS = pattern(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)\"""")
 #: Lines that may follow the last one and belong to the message: NCCL and gloo write several.
 _MESSAGE_LINES = 6
 #: The scan passes lines over that nobody asked for: what is this far away is not the same traceback's.

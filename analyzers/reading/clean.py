@@ -5,21 +5,22 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
+from analyzers.patterns import pattern
 from analyzers.records import dataclass
 
 #: CSI sequences (colours, erase to end of line: g++ adds `ESC [ K`), OSC strings (titles, links), and two-byte escapes.
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+_ESCAPES = pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 #: A lone ESC [ may be what is left of a sequence cut in half at the end of a file.
-_CONTROLS = re.compile(r"\x1b\[?[0-9;]*|[\x00-\x08\x0b-\x1f\x7f\ufeff]")
+_CONTROLS = pattern(r"\x1b\[?[0-9;]*|[\x00-\x08\x0b-\x1f\x7f\ufeff]")
 
 #: The stamp that GitHub puts before each line of a job's log; the fraction has seven digits.
-_STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z ?")
+_STAMP = pattern(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z ?")
 #: torchx writes "<role>-<replica>/<number> " before each line that it streams.
-_REPLICA = re.compile(r"[A-Za-z][\w.-]*-\d+/\d+ ")
+_REPLICA = pattern(r"[A-Za-z][\w.-]*-\d+/\d+ ")
 #: torch logs "[rank3]: text" and "[rank3]:[E505 ..."; torchrun's tee "[default3]:text"; mpirun "[1,3]<stderr>:text".
-_RANK = re.compile(r"\[(rank|default|1,)(\d{1,6})\](?:<std(?:err|out)>)?:")
+_RANK = pattern(r"\[(rank|default|1,)(\d{1,6})\](?:<std(?:err|out)>)?:")
 #: srun -l: "3: text", padded to the width of the largest number.
-_SRUN = re.compile(r" {0,5}(\d{1,6}): ?")
+_SRUN = pattern(r" {0,5}(\d{1,6}): ?")
 
 
 @dataclass(frozen=True)

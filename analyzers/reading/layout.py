@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 
+from analyzers.patterns import pattern
 from analyzers.records import dataclass
 
 
@@ -48,25 +49,25 @@ class Place:
     stream: str = ""
 
 
-_ATTEMPT = re.compile(r"attempt_(\d{1,4})")
-_NUMBER = re.compile(r"\d{1,6}")
-_TEXT = re.compile(r"\.(?:log|out|err|txt|stdout|stderr)(?:\.\d+)?$")
+_ATTEMPT = pattern(r"attempt_(\d{1,4})")
+_NUMBER = pattern(r"\d{1,6}")
+_TEXT = pattern(r"\.(?:log|out|err|txt|stdout|stderr)(?:\.\d+)?$")
 #: Launchers other than torchrun name the rank in the file: "rank3.log", "train_rank_12.err".
-_RANKED = re.compile(r"(?:^|[_.-])rank[_.-]?(\d{1,6})(?=[_.-])")
+_RANKED = pattern(r"(?:^|[_.-])rank[_.-]?(\d{1,6})(?=[_.-])")
 #: A Flight Recorder dump. Any prefix may be set, so a number after one of the usual words is asked for.
-FLIGHT_DUMP = re.compile(
+FLIGHT_DUMP = pattern(
     r"(?:^|[/_.-])(?:dump|trace_rank|(?:nccl|comm_lib|fr)_trace|flight_recorder)[_.-](?:rank[_.-]?)?(?P<rank>\d{1,7})"
     r"(?:\.(?:json|pkl|pickle|bin|dump))?$",
     re.IGNORECASE,
 )
 #: Golden values, or the values that a run logged to be held against them.
-GOLDEN_VALUES = re.compile(r"(?:^|/)(?P<base>golden_values[\w.-]*?)(?P<second>_2nd)?\.json$")
+GOLDEN_VALUES = pattern(r"(?:^|/)(?P<base>golden_values[\w.-]*?)(?P<second>_2nd)?\.json$")
 #: Documents beside the logs: torch's error file of a rank, pytest's results.
 ERROR_FILE, JUNIT = "error file", "results"
-_ERROR_FILE = re.compile(r"(?:torchelastic_)?error(?:_file)?\.json")
-_JUNIT = re.compile(r"(?:junit|xunit|pytest|test)[\w.-]*\.xml$|[\w.-]*(?:junit|results?|report)\.xml$", re.IGNORECASE)
+_ERROR_FILE = pattern(r"(?:torchelastic_)?error(?:_file)?\.json")
+_JUNIT = pattern(r"(?:junit|xunit|pytest|test)[\w.-]*\.xml$|[\w.-]*(?:junit|results?|report)\.xml$", re.IGNORECASE)
 #: A folder per node: its launcher is one of those that started the run together.
-_NODE = re.compile(r"(?:node|host|machine)[_-]?(?:rank[_-]?)?\d{1,4}")
+_NODE = pattern(r"(?:node|host|machine)[_-]?(?:rank[_-]?)?\d{1,4}")
 #: Folders that hold no logs of the workers.
 _FOREIGN = frozenset({"tensorboard", "wandb", "checkpoints", "coverage"})
 

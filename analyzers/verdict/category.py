@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
 
 from analyzers.model import Category, Role
+from analyzers.patterns import pattern
 from analyzers.records import dataclass
 from analyzers.rules import RuleSet, Where
 
@@ -25,9 +25,7 @@ _LINES = 5
 _COLLECTION = frozenset({Category.DEPENDENCY, Category.CRASH_PYTHON, Category.TEST_ERROR, Category.TEST_ASSERTION})
 
 #: An installed package that is older or newer than the code expects: "module 'x' has no attribute 'y'".
-_FOREIGN_MODULE = re.compile(
-    r"(?:partially initialized )?module '(?!megatron\b|tests\b|examples\b|tools\b)[\w.]+' has no"
-)
+_FOREIGN_MODULE = pattern(r"(?:partially initialized )?module '(?!megatron\b|tests\b|examples\b|tools\b)[\w.]+' has no")
 
 
 class Scene(StrEnum):

@@ -10,13 +10,14 @@ from types import MappingProxyType
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchedFile, PatchSet
 
+from analyzers.patterns import pattern
 from analyzers.records import dataclass, field
 
 #: GitHub lists at most 3,000 files of a pull request, and no diff above 20,000 lines.
 MAX_BYTES = 32 * 1024 * 1024
 
 #: A diff says what it is in a line that no list of paths has.
-_DIFF = re.compile(r"^(?:diff --git \S|--- \S.*\n\+\+\+ \S|@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@)", re.MULTILINE)
+_DIFF = pattern(r"^(?:diff --git \S|--- \S.*\n\+\+\+ \S|@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@)", re.MULTILINE)
 
 #: First and last line, 1-based, both included.
 Lines = tuple[int, int]

@@ -14,35 +14,36 @@ from typing import Any
 import re2  # type: ignore[import-untyped]
 
 from analyzers.model import Command, Diagnosis
+from analyzers.patterns import pattern
 from analyzers.records import dataclass
 from analyzers.surroundings import JobRecipe
 
-_UNIT_JOB = re.compile(r"^(?P<bucket>tests/unit_tests/\S+) - (?P<gb200>gb200 )?\S+$")
-_FUNCTIONAL_JOB = re.compile(r"^(?P<model>[^/\s]+)/(?P<test_case>\S+) - (?:gb200 )?\S+$")
-_GIT_URL = re.compile(r"git\+(?P<url>https://[\w.-]+/[\w./-]+?)(?:@[\w./-]*)?(?:[`'\"\s]|$)")
-_FILE = re.compile(r"(?P<path>[\w][\w./-]*\.(?:py|sh|cu|cpp|h|yaml|toml))\b")
+_UNIT_JOB = pattern(r"^(?P<bucket>tests/unit_tests/\S+) - (?P<gb200>gb200 )?\S+$")
+_FUNCTIONAL_JOB = pattern(r"^(?P<model>[^/\s]+)/(?P<test_case>\S+) - (?:gb200 )?\S+$")
+_GIT_URL = pattern(r"git\+(?P<url>https://[\w.-]+/[\w./-]+?)(?:@[\w./-]*)?(?:[`'\"\s]|$)")
+_FILE = pattern(r"(?P<path>[\w][\w./-]*\.(?:py|sh|cu|cpp|h|yaml|toml))\b")
 
 #: What each word may be made of. A test's id may hold blanks, but nothing that a shell or a terminal could act upon.
 _ALLOWED = {
-    "test": re.compile(r"^[A-Za-z0-9_][\w./:\[\]=,+@~ -]*$", re.ASCII),
-    "test_file": re.compile(r"^\w[\w./-]*\.py$", re.ASCII),
-    "test_function": re.compile(r"^test\w*$", re.ASCII),
-    "marker": re.compile(r"^flaky(?:_in_dev)?$"),
-    "bucket": re.compile(r"^tests/[\w./*-]+$", re.ASCII),
-    "model": re.compile(r"^\w[\w.-]*$", re.ASCII),
-    "test_case": re.compile(r"^\w[\w./-]*$", re.ASCII),
-    "model_test": re.compile(r"^\w[\w.-]*/\w[\w./-]*$", re.ASCII),
-    "file": re.compile(r"^\w[\w./-]*$", re.ASCII),
-    "git_url": re.compile(r"^https://[\w.-]+/[\w./-]+$", re.ASCII),
-    "processes": re.compile(r"^[1-9]\d{0,3}$", re.ASCII),
-    "hardware": re.compile(r"^(?:h100|gb200)$"),
-    "platform": re.compile(r"^dgx_(?:h100|gb200)$"),
-    "environment": re.compile(r"^(?:dev|lts)$"),
-    "tag": re.compile(r"^(?:latest|legacy)$"),
-    "scope": re.compile(r"^\w[\w-]*$", re.ASCII),
+    "test": pattern(r"^[A-Za-z0-9_][\w./:\[\]=,+@~ -]*$", re.ASCII),
+    "test_file": pattern(r"^\w[\w./-]*\.py$", re.ASCII),
+    "test_function": pattern(r"^test\w*$", re.ASCII),
+    "marker": pattern(r"^flaky(?:_in_dev)?$"),
+    "bucket": pattern(r"^tests/[\w./*-]+$", re.ASCII),
+    "model": pattern(r"^\w[\w.-]*$", re.ASCII),
+    "test_case": pattern(r"^\w[\w./-]*$", re.ASCII),
+    "model_test": pattern(r"^\w[\w.-]*/\w[\w./-]*$", re.ASCII),
+    "file": pattern(r"^\w[\w./-]*$", re.ASCII),
+    "git_url": pattern(r"^https://[\w.-]+/[\w./-]+$", re.ASCII),
+    "processes": pattern(r"^[1-9]\d{0,3}$", re.ASCII),
+    "hardware": pattern(r"^(?:h100|gb200)$"),
+    "platform": pattern(r"^dgx_(?:h100|gb200)$"),
+    "environment": pattern(r"^(?:dev|lts)$"),
+    "tag": pattern(r"^(?:latest|legacy)$"),
+    "scope": pattern(r"^\w[\w-]*$", re.ASCII),
 }
 _KEYS = frozenset({"title", "command", "categories", "jobs", "when", "retryable", "golden", "relation"})
-_WORD = re.compile(r"\{(\w+)\}")
+_WORD = pattern(r"\{(\w+)\}")
 #: GPUs of one node of CI's machines: H100 nodes have eight, GB200 nodes four.
 _GPUS = {"h100": 8, "gb200": 4}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
 from analyzers.parsers.collectives import CollectiveEvent
 from analyzers.parsers.frames import Frame, innermost
@@ -11,6 +9,7 @@ from analyzers.parsers.native import Crash
 from analyzers.parsers.pytest_report import Outcome
 from analyzers.parsers.rank_log import Mark, StreamReading
 from analyzers.parsers.tracebacks import Trace
+from analyzers.patterns import pattern
 from analyzers.reading.scan import Line
 from analyzers.records import replace
 from analyzers.rules import RuleSet
@@ -18,7 +17,7 @@ from analyzers.verdict.category import Kind, Scene, classify
 
 _EXCERPT_LINES = 5
 _EXCERPT_CHARS = 400
-_SUMMARY = re.compile(r"(?P<type>[A-Za-z_][\w.]*): (?P<message>.*)")
+_SUMMARY = pattern(r"(?P<type>[A-Za-z_][\w.]*): (?P<message>.*)")
 
 
 def of_trace(rank: int | None, file: str, trace: Trace, kind: Kind, root: str | None = None) -> Finding:

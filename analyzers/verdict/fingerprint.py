@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from hashlib import sha256
 
 from analyzers.model import Error
+from analyzers.patterns import pattern
 
 #: What changes from run to run: addresses, paths, hosts with ports, ranks, ids, any number.
 _VARYING = (
-    (re.compile(r"0x[0-9a-fA-F]+"), "<hex>"),
-    (re.compile(r"\b[0-9a-f]{12,64}\b"), "<hex>"),
-    (re.compile(r"\[?\b(?:\d{1,3}\.){3}\d{1,3}\b\]?(?::\d+)?"), "<host>"),
-    (re.compile(r"(?:/[\w.@+-]+){2,}/?"), "<path>"),
-    (re.compile(r"\b[Rr]anks? \d+(?:, ?\d+)*"), "rank <n>"),
-    (re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"), "<n>"),
+    (pattern(r"0x[0-9a-fA-F]+"), "<hex>"),
+    (pattern(r"\b[0-9a-f]{12,64}\b"), "<hex>"),
+    (pattern(r"\[?\b(?:\d{1,3}\.){3}\d{1,3}\b\]?(?::\d+)?"), "<host>"),
+    (pattern(r"(?:/[\w.@+-]+){2,}/?"), "<path>"),
+    (pattern(r"\b[Rr]anks? \d+(?:, ?\d+)*"), "rank <n>"),
+    (pattern(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"), "<n>"),
 )
-_OPERATION = re.compile(r"OpType=(\w+)")
+_OPERATION = pattern(r"OpType=(\w+)")
 _MESSAGE_CHARS = 300
 
 

@@ -9,12 +9,13 @@ from analyzers.comparison import GoldenComparison, MetricDifference
 from analyzers.model import Diagnosis, Skipped, Source
 from analyzers.parsers.golden_files import read_series
 from analyzers.parsers.golden_series import Series, compare, judge, with_told
+from analyzers.patterns import pattern
 from analyzers.reading.layout import GOLDEN_VALUES
 from analyzers.records import dataclass, replace
 
 #: Where the repository keeps its golden values; such a path inside an artifact is a copy of them.
 _KEPT = "test_cases/"
-_FAILED = re.compile(r"The following metrics failed: (?P<names>.+)")
+_FAILED = pattern(r"The following metrics failed: (?P<names>.+)")
 _RESUMED = "test_resume_checkpoint_pipeline"
 
 

@@ -7,16 +7,16 @@ of the nodes' group ranks. Source: torch 2.13, distributed/elastic/agent/server/
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from analyzers.model import Confidence
 from analyzers.parsers.rank_log import LogReading
+from analyzers.patterns import pattern
 from analyzers.reading.layout import Kind, RunKey
 from analyzers.records import dataclass, replace
 
-_NUMBERS = re.compile(r"(\d+)")
+_NUMBERS = pattern(r"(\d+)")
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, Field
 
+from analyzers.patterns import pattern
 from analyzers.records import dataclass
 from analyzers.surroundings import JobRecipe
 
@@ -39,7 +39,7 @@ DEFAULT_CADENCE = ("pr", "nightly", "mergegroup")
 #: The `model` of all unit buckets.
 UNIT_MODEL = "unit-tests"
 
-_SCRIPT = re.compile(r"\bTRAINING_SCRIPT_PATH=(?:\./)?([\w./-]{1,200}\.py)\b")
+_SCRIPT = pattern(r"\bTRAINING_SCRIPT_PATH=(?:\./)?([\w./-]{1,200}\.py)\b")
 
 
 Kind = Literal["unit", "functional"]

@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-import re
-
 from analyzers.model import Category, Diagnosis
+from analyzers.patterns import pattern
 from analyzers.surroundings import Clue, ClueKind, Relation, RelationName
 from analyzers.verdict.changes import Changed
 from analyzers.verdict.import_graph import ImportSearch
@@ -24,7 +23,7 @@ MOST_TESTS = 20
 
 #: Failures of these kinds come from what is built and installed, and these files say what that is.
 _BUILDS = frozenset({Category.CONTAINER_BUILD, Category.DEPENDENCY})
-_BUILD_FILE = re.compile(
+_BUILD_FILE = pattern(
     r"(?:^|/)(?:Dockerfile[^/]*|[^/]+\.Dockerfile|uv\.lock|pyproject\.toml|setup\.(?:py|cfg)|requirements[^/]*\.txt)$"
     r"|^docker/"
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
 from analyzers.parsers.job_report import ProcessExit
 from analyzers.parsers.rank_log import LogReading, Mark, StreamReading
+from analyzers.patterns import pattern
 from analyzers.reading.layout import Kind, RunKey
 from analyzers.records import dataclass, replace
 from analyzers.rules import RuleSet
@@ -19,7 +19,7 @@ from analyzers.verdict.findings import of_trace
 from analyzers.verdict.nodes import Shifts, hosts_as_nodes, shifts_of
 from analyzers.verdict.story import RankStory, StoryTeller
 
-_PID = re.compile(r"\bpid=?'?(\d+)|Killed process (\d+)")
+_PID = pattern(r"\bpid=?'?(\d+)|Killed process (\d+)")
 #: More ranks than this in one job are a number misread, not a gap to fill.
 MOST_RANKS = 4096
 #: What the node says about a process outranks what the process says about itself.

@@ -14,6 +14,7 @@ from analyzers.parsers.pytest_report import Session
 from analyzers.parsers.pytest_sections import Report
 from analyzers.parsers.rank_log import DOCUMENTS, Mark, StreamReading
 from analyzers.parsers.tracebacks import Trace, primary
+from analyzers.patterns import pattern
 from analyzers.reading.layout import Kind as LogKind
 from analyzers.records import dataclass, field, replace
 from analyzers.rules import RuleSet
@@ -31,7 +32,7 @@ from analyzers.verdict.findings import (
 )
 
 #: torch.distributed.checkpoint gathers the failures of all ranks and raises them everywhere.
-_CHECKPOINT = re.compile(r"CheckpointException ranks:\s*dict_keys\(\[(?P<ranks>[\d, ]*)\]\)")
+_CHECKPOINT = pattern(r"CheckpointException ranks:\s*dict_keys\(\[(?P<ranks>[\d, ]*)\]\)")
 
 #: Of each kind in one stream; what was survived long before the end is no candidate for the cause.
 _DOUBTED = 8

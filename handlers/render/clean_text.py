@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
+from analyzers.patterns import pattern
 
 #: Colours and cursor moves, window titles and hyperlinks (OSC), other two-byte escapes (ECMA-48).
-ANSI = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]")
+ANSI = pattern(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]")
 #: Control characters but tab and LF, lone surrogates, bidirectional marks, zero-width and tag characters.
-UNSEEN = re.compile(
+UNSEEN = pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e"
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
 )
-LINE_BREAKS = re.compile("\r\n?|[\u2028\u2029\x0b\x0c\x85]")
+LINE_BREAKS = pattern("\r\n?|[\u2028\u2029\x0b\x0c\x85]")
 
 
 def clean(text: str) -> str:

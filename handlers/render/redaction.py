@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from analyzers.comparison import GoldenComparison
 from analyzers.model import Command, Diagnosis, Error, Evidence, Read, Skipped
+from analyzers.patterns import pattern
 from analyzers.records import replace
 from analyzers.surroundings import Relation
 
@@ -26,88 +27,88 @@ _WRAP = r"(?:\n[ \t]*\[?(?:default|rank)\d+\]?[:|]?[ ]?)"
 KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "private-key",
-        re.compile(
+        pattern(
             r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
             r"(?:[\s\S]{0,16384}?-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|[\s\S]{0,16384})"
         ),
     ),
-    ("mask", re.compile(r"(?P<keep>::add-mask::)[^\n]+")),
+    ("mask", pattern(r"(?P<keep>::add-mask::)[^\n]+")),
     (
         "authorization",
-        re.compile(r"(?i)(?P<keep>\b(?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?)[^\s'\"]+(?:[ \t]+[^\s'\",]+)?"),
+        pattern(r"(?i)(?P<keep>\b(?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?)[^\s'\"]+(?:[ \t]+[^\s'\",]+)?"),
     ),
-    ("authorization", re.compile(r"(?P<keep>\b[Bb]earer )[A-Za-z0-9._~+/=-]{12,}")),
-    ("url-password", re.compile(r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://)[^\s/'\"<>]{1,1024}@")),
-    ("netrc", re.compile(r"(?P<keep>\bmachine\s+\S+\s+login\s+\S+\s+password\s+)\S+")),
-    ("github-token", re.compile(rf"\bgh[opsur]_(?=[A-Za-z0-9]{{0,35}}{_WRAP})(?:{_WRAP}?[A-Za-z0-9]){{36}}")),
-    ("huggingface-token", re.compile(rf"\bhf_(?=[A-Za-z0-9]{{0,33}}{_WRAP})(?:{_WRAP}?[A-Za-z0-9]){{34}}")),
+    ("authorization", pattern(r"(?P<keep>\b[Bb]earer )[A-Za-z0-9._~+/=-]{12,}")),
+    ("url-password", pattern(r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://)[^\s/'\"<>]{1,1024}@")),
+    ("netrc", pattern(r"(?P<keep>\bmachine\s+\S+\s+login\s+\S+\s+password\s+)\S+")),
+    ("github-token", pattern(rf"\bgh[opsur]_(?=[A-Za-z0-9]{{0,35}}{_WRAP})(?:{_WRAP}?[A-Za-z0-9]){{36}}")),
+    ("huggingface-token", pattern(rf"\bhf_(?=[A-Za-z0-9]{{0,33}}{_WRAP})(?:{_WRAP}?[A-Za-z0-9]){{34}}")),
     (
         "github-token",
-        re.compile(r"\bgh[opsur]_[A-Za-z0-9_.\-]{16,}|gh[opsur]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{16,}"),
+        pattern(r"\bgh[opsur]_[A-Za-z0-9_.\-]{16,}|gh[opsur]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{16,}"),
     ),
-    ("gitlab-token", re.compile(r"\bgl(?:pat|ptt|rt|cbt|dt)-[A-Za-z0-9_\-.]{16,}")),
-    ("aws-key", re.compile(r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b")),
-    ("huggingface-token", re.compile(r"\b(?:hf|api_org)_[A-Za-z0-9]{20,}\b")),
-    ("nvidia-token", re.compile(r"\bnvapi-[A-Za-z0-9_\-]{16,}")),
-    ("wandb-key", re.compile(r"\bwandb_v\d_[A-Za-z0-9_]{16,}")),
+    ("gitlab-token", pattern(r"\bgl(?:pat|ptt|rt|cbt|dt)-[A-Za-z0-9_\-.]{16,}")),
+    ("aws-key", pattern(r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b")),
+    ("huggingface-token", pattern(r"\b(?:hf|api_org)_[A-Za-z0-9]{20,}\b")),
+    ("nvidia-token", pattern(r"\bnvapi-[A-Za-z0-9_\-]{16,}")),
+    ("wandb-key", pattern(r"\bwandb_v\d_[A-Za-z0-9_]{16,}")),
     (
         "wandb-key",
-        re.compile(r"(?i)(?P<keep>\b(?:wandb|w&b)\b[^\n]{0,80}?(?:api[_ -]?key|login|password)\W{1,10})[0-9a-f]{40}\b"),
+        pattern(r"(?i)(?P<keep>\b(?:wandb|w&b)\b[^\n]{0,80}?(?:api[_ -]?key|login|password)\W{1,10})[0-9a-f]{40}\b"),
     ),
-    ("slack-token", re.compile(r"\bxox[a-z]-[A-Za-z0-9-]{10,}|https://hooks\.slack\.com/services/[A-Za-z0-9/_]+")),
+    ("slack-token", pattern(r"\bxox[a-z]-[A-Za-z0-9-]{10,}|https://hooks\.slack\.com/services/[A-Za-z0-9/_]+")),
     (
         "api-key",
-        re.compile(r"\bsk-[A-Za-z0-9_-]{20,}|\bAIza[0-9A-Za-z_-]{35}|\bnpm_[A-Za-z0-9]{36}|\bpypi-[A-Za-z0-9_-]{40,}"),
+        pattern(r"\bsk-[A-Za-z0-9_-]{20,}|\bAIza[0-9A-Za-z_-]{35}|\bnpm_[A-Za-z0-9]{36}|\bpypi-[A-Za-z0-9_-]{40,}"),
     ),
-    ("jwt", re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,3}")),
+    ("jwt", pattern(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,3}")),
     (
         "signature",
-        re.compile(
+        pattern(
             r"(?i)(?P<keep>[?&](?:sig|x-amz-(?:signature|credential|security-token)|x-goog-signature|token)=)[^\s&'\"]{8,}"
         ),
     ),
     (
         "setting",
-        re.compile(
+        pattern(
             r"(?P<keep>\b[A-Za-z0-9_]*(?:PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)(?:_ID)?"
             r"['\"]?\s*[=:]\s*)(?!\[redacted)" + _VALUE
         ),
     ),
     (
         "setting",
-        re.compile(
+        pattern(
             r"(?P<keep>\b(?:aws_)?(?:secret_access_key|session_token|client_secret|password|passwd|api_?key|access_token|auth_token)"
             r"['\"]?\s*[=:]\s*)(?!\[redacted)(?!None\b|True\b|False\b|null\b)" + _VALUE
         ),
     ),
     (
         "setting",  # as cloud SDKs and headers spell it
-        re.compile(
+        pattern(
             r"(?i)(?P<keep>\b(?:\w{0,40}secret_?access_?key|\w{0,40}account_?key|x-[\w-]{0,40}(?:api-?key|token)|(?:set-)?cookie)"
             r"['\"]?\s*[=:]\s*)(?!\[redacted)" + _VALUE
         ),
     ),
     (
         "setting",  # a short word may be anything (`pad_token`), a long one with letters and digits is a key
-        re.compile(
+        pattern(
             r"(?P<keep>\b(?:[a-z0-9]+_)?(?:token|secret)['\"]?\s*[=:]\s*['\"]?)(?=[\w-]*[a-zA-Z])(?=[\w-]*\d)"
             r"(?![0-9a-f]+\b)[\w-]{16,4096}"
         ),
     ),
     (
         "argument",
-        re.compile(r"(?P<keep>(?<![\w-])--(?:password|passwd|token|secret|api[-_]key)[ =])(?!\[redacted)" + _VALUE),
+        pattern(r"(?P<keep>(?<![\w-])--(?:password|passwd|token|secret|api[-_]key)[ =])(?!\[redacted)" + _VALUE),
     ),
-    ("argument", re.compile(r"(?P<keep>\bcurl\b[^\n]{0,200}?\s(?:-u|--user)[ =]?)" + _VALUE)),
-    ("argument", re.compile(r"(?P<keep>\b(?:docker login|podman login|sshpass)\b[^\n]{0,200}?\s-p ?)" + _VALUE)),
-    ("nvidia-token", re.compile(r"(?P<keep>\$oauthtoken:)[A-Za-z0-9+/=_-]{8,}")),
-    ("registry-auth", re.compile(r"(?P<keep>\"auth\"\s*:\s*)\"[A-Za-z0-9+/=]{8,}\"|(?P<keep2>_authToken=)\S+")),
+    ("argument", pattern(r"(?P<keep>\bcurl\b[^\n]{0,200}?\s(?:-u|--user)[ =]?)" + _VALUE)),
+    ("argument", pattern(r"(?P<keep>\b(?:docker login|podman login|sshpass)\b[^\n]{0,200}?\s-p ?)" + _VALUE)),
+    ("nvidia-token", pattern(r"(?P<keep>\$oauthtoken:)[A-Za-z0-9+/=_-]{8,}")),
+    ("registry-auth", pattern(r"(?P<keep>\"auth\"\s*:\s*)\"[A-Za-z0-9+/=]{8,}\"|(?P<keep2>_authToken=)\S+")),
 )
 
 
 #: A line of a key in PEM form; digests are plain hexadecimal.
-KEY_LINE = re.compile(r"(?<!\S)(?=\S*\d)(?=\S*[a-z])(?=\S*[A-Z])(?P<body>[A-Za-z0-9+/]{60,76}={0,2})[ \t]*$")
-KEY_REST = re.compile(r"[A-Za-z0-9+/]{2,76}={0,2}[ \t]*$")
+KEY_LINE = pattern(r"(?<!\S)(?=\S*\d)(?=\S*[a-z])(?=\S*[A-Z])(?P<body>[A-Za-z0-9+/]{60,76}={0,2})[ \t]*$")
+KEY_REST = pattern(r"[A-Za-z0-9+/]{2,76}={0,2}[ \t]*$")
 
 
 def redact(text: str) -> str:

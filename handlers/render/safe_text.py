@@ -9,26 +9,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from analyzers.patterns import pattern
+
 from .clean_text import clean, clean_line, shorten
 from .redaction import redact, redact_lines
 
 #: Splits a marker or a foreign command without being seen; log text itself can hold none (see clean_text).
 JOINER = "\u2060"
-BACKTICKS = re.compile("`+")
+BACKTICKS = pattern("`+")
 #: A word that no Markdown dialect acts upon.
-PLAIN_WORD = re.compile(r"(?!.*www\.)[^\W_](?:[^\W_]|[.,'’%=+-])*", re.IGNORECASE)
+PLAIN_WORD = pattern(r"(?!.*www\.)[^\W_](?:[^\W_]|[.,'’%=+-])*", re.IGNORECASE)
 #: Plain by its letters, yet linked: a commit, `GH-12`, trackers such as `ABC-12`, and what some readers of Markdown
 #: (not GitHub) take for a host: `example.com`, but `attention.py` as well (the default list of linkify-it).
-REFERENCE = re.compile(
+REFERENCE = pattern(
     r"\b[0-9a-f]{7,64}\b|\b[a-z][a-z0-9]*-\d+|\.(?:[a-z]{2}|biz|com|edu|gov|net|org|pro|web|xxx|aero|asia|coop|info|museum"
     r"|name|shop|рф|xn--[a-z0-9-]+)\b",
     re.IGNORECASE,
 )
-OPENING = re.compile(r"""^["'(]*""")
-CLOSING = re.compile(r"""[.,;:!?"')]*$""")
+OPENING = pattern(r"""^["'(]*""")
+CLOSING = pattern(r"""[.,;:!?"')]*$""")
 #: A line that another bot would obey (`/ok to test`), but not a path.
-SLASH_LINE = re.compile(r"(?m)^(\s*)(/[A-Za-z][\w-]*(?![\w/-]))")
-MENTION_LINE = re.compile(r"(?m)^(\s*)(@[A-Za-z])")
+SLASH_LINE = pattern(r"(?m)^(\s*)(/[A-Za-z][\w-]*(?![\w/-]))")
+MENTION_LINE = pattern(r"(?m)^(\s*)(@[A-Za-z])")
 
 
 def code(text: str, limit: int = 200) -> str:
