@@ -11,7 +11,7 @@ from bot.engine.adapter import Engine
 from bot.engine.locks import lock_for
 from bot.engine.sweep import Means
 from bot.github.gateway import Gateway
-from bot.store.store import Database
+from bot.store.store import NO_REPO, Database
 from bot.store.watch import Told
 from bot.web.metrics import Metrics
 from bot.web.webhook import Slim
@@ -19,8 +19,6 @@ from config.settings import Settings
 from handlers import events
 from handlers.context import Repo, Task
 
-#: No repository has this id: what is remembered under it concerns the App itself.
-NO_REPO = 0
 #: Names the lock of the one process that sweeps.
 SWEEPER = "sweeper"
 

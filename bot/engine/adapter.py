@@ -71,7 +71,7 @@ class EngineSettings:
 class Engine:
     """`start`, then `accept` as often as you like, then `close`. One per process at a time."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (each is somebody whom the engine tells something)
         self,
         settings: EngineSettings,
         *,

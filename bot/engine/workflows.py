@@ -24,8 +24,10 @@ log = structlog.get_logger()
 TRIES = 3
 #: How long work waits that met a database that was away, in seconds.
 AWAY_WAIT_S = 15.0
-#: A day of hourly rate limits; beyond it the work is stale.
-MAX_PUT_OFF = 24
+#: Work that has to wait again waits twice as long, up to this, in seconds: an outage of hours costs a few tries an hour.
+LONGEST_PAUSE_S = 600.0
+#: A day of the longest pauses; beyond it the work is stale.
+MAX_PUT_OFF = 150
 #: Starts of one workflow after crashes: a task that kills the process does not kill it for ever.
 MAX_RECOVERIES = 20
 
@@ -147,7 +149,12 @@ async def _put_off(worker: Worker, task: Task, times: int, wait_s: float) -> Non
         why = f"put off {MAX_PUT_OFF} times"
         await _give_up(worker, task, dump_task(task), why=why)
         raise TaskFailedError(f"{task.name} {task.key} of {task.repo.full_name}: {why}")
-    await enqueue(later(task, after_s=wait_s), put_off=times)
+    await enqueue(later(task, after_s=pause_s(wait_s, times)), put_off=times)
+
+
+def pause_s(asked_s: float, times: int) -> float:
+    """Return how long work waits that is put off for the `times`-th time, in seconds: never less than was asked for."""
+    return max(asked_s, min(asked_s * 2.0 ** (times - 1), LONGEST_PAUSE_S))
 
 
 async def enqueue(task: Task, *, put_off: int = 0, only_new: bool = False) -> None:

@@ -19,6 +19,8 @@ from handlers.context import JobFinding, Store
 
 Result = TypeVar("Result")
 
+#: No repository has this id: what is remembered under it concerns the App itself.
+NO_REPO = 0
 #: How long a writer waits for another one on SQLite, in milliseconds: longer than any transaction of ours.
 BUSY_TIMEOUT_MS = 30_000
 #: Longer than any run can be re-run (30 days) and than most pull requests live.
@@ -68,8 +70,8 @@ class Database:
             DatabaseReplacedError: it may, but not where the next process will look for it.
         """
         self.file.check()
-        same = tables.schema.update().values(version=tables.schema.c.version)
-        await self.work(lambda connection: connection.execute(same))
+        # Another value each time: SQLite writes nothing for a row that stays as it is.
+        await self.for_repo(NO_REPO).remember("ping", {"at": self.now()})
 
     async def forget_old(self, *, keep: timedelta = KEEP) -> int:
         """Delete what was stored longer ago than `keep`; return how many rows. A pull request that old starts anew."""

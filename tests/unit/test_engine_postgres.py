@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 from engine_harness import Seen, engine, idle, task, until
-from postgres import postgres_server
+from postgres import PostgresProcess, postgres_server
+from sqlalchemy.exc import OperationalError
 
+from bot.engine import workflows
 from bot.engine.adapter import ExecutorInUseError
 from bot.engine.locks import lock_for
 from handlers.context import Task
@@ -60,3 +62,37 @@ async def test_once_and_in_turn_and_taken_over(url: str) -> None:
     assert seen.outcomes[0] == ("d", "done")
     assert [one for one in seen.outcomes if one[1] == "done"] == [("d", "done"), ("f", "done")]
     assert seen.rescued == 1
+
+
+async def test_work_in_hand_outlives_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One piece of work meets the outage itself, another only when its result is to be stored."""
+    monkeypatch.setattr(workflows, "AWAY_WAIT_S", 0.2)
+    seen = Seen()
+    both, gone = asyncio.Event(), asyncio.Event()
+    started: list[str] = []
+
+    async def perform(one: Task) -> Sequence[Task]:
+        started.append(one.key)
+        if len(started) == 2:
+            both.set()
+        if not gone.is_set():
+            await gone.wait()
+            if one.key == "meets it":
+                raise OperationalError("SELECT 1", {}, Exception("server closed the connection"))
+        return []
+
+    with PostgresProcess.started() as server:
+        async with engine(server.url, perform, seen, rescue_every_s=0.3, orphan_after_s=1.0) as running:
+            await running.accept(task("meets it"))
+            await running.accept(task("ends meanwhile"))
+            await asyncio.wait_for(both.wait(), 20)
+            await asyncio.to_thread(server.stop)
+            gone.set()
+            await until(lambda: len(seen.outcomes) == 2)
+            await asyncio.to_thread(server.start)
+            await until(lambda: ("meets it", "done") in seen.outcomes, limit_s=60)
+            await until(lambda: ("ends meanwhile", "done") in seen.outcomes, limit_s=60)
+            await idle(running)
+    assert not seen.given_up
+    assert ("meets it", "put_off") in seen.outcomes
+    assert not [one for one in seen.outcomes if one[1] in {"failed", "gave_up"}]
