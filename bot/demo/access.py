@@ -44,6 +44,8 @@ class Access:
     def __init__(self, state: State) -> None:
         self._state = state
         self.budget = Budget()
+        #: Former full names of repositories, which GitHub goes on to answer to.
+        self.renamed: dict[str, Repo] = {}
 
     def app_of(self, header: str) -> App:
         """The App whose JWT this is.

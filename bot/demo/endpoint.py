@@ -156,9 +156,19 @@ class Endpoint:
         parts.access.spend()
         repo = None
         if "owner" in request.match_info:
-            repo = parts.access.repo_for(token, "{owner}/{repo}".format(**request.match_info))
+            name = "{owner}/{repo}".format(**request.match_info)
+            if (now := parts.access.renamed.get(name)) is not None:
+                raise _moved(request, name, now)
+            repo = parts.access.repo_for(token, name)
         parts.access.require(token, self.needs)
         return Call(parts, request, body, parts.state.app_of_token(token), token, repo)
+
+
+def _moved(request: web.Request, name: str, now: Repo) -> ApiError:
+    """Send on to the present name; GitHub itself names the repository by its id there."""
+    path = request.raw_path.replace(f"/repos/{name}", f"/repos/{now.full_name}", 1)
+    status = 301 if request.method == "GET" else 307
+    return ApiError(status, "Moved Permanently", headers={"Location": f"{request.url.origin()}{path}"})
 
 
 def _headers(access: Access) -> dict[str, str]:

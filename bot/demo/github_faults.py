@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 
 from bot.demo.endpoint import Parts
+from bot.demo.state import Repo
 from bot.demo.traffic import Fault, FaultKind, RecordedRequest
 
 
@@ -62,6 +63,11 @@ class FaultVerbs:
         """Every installation token issued so far answers 401 from now on."""
         for token in self.parts.state.tokens.values():
             token.expires_at = self.parts.state.clock()
+
+    def rename_repo(self, repo: Repo, name: str) -> None:
+        """Give the repository another name; requests under the old one are sent on."""
+        self.parts.access.renamed[repo.full_name] = repo
+        repo.name = name
 
     def advance_clock(self, by: timedelta) -> None:
         """Let time pass for tokens, signed URLs and time stamps."""

@@ -24,7 +24,7 @@ log = structlog.get_logger()
 TRIES = 3
 #: How long work waits that met a database that was away, in seconds.
 AWAY_WAIT_S = 15.0
-#: Work that has to wait again waits twice as long, up to this, in seconds: an outage of hours costs a few tries an hour.
+#: Work that has to wait again waits twice as long, up to so many seconds: an outage of hours costs a few tries each.
 LONGEST_PAUSE_S = 600.0
 #: A day of the longest pauses; beyond it the work is stale.
 MAX_PUT_OFF = 150

@@ -6,6 +6,7 @@ A trouble is one line in the log when it begins and one when it is over; meanwhi
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -140,7 +141,9 @@ class Weather:
         episode.end = self._end_after(self._calm_s, kind, who)
 
     def _end_after(self, after_s: float, kind: Trouble, who: str) -> asyncio.TimerHandle:
-        return asyncio.get_running_loop().call_later(after_s, self._finish, kind, who)
+        # The end is nobody's task: a context of its own keeps the names of the present one out of that line.
+        fresh = contextvars.Context()
+        return asyncio.get_running_loop().call_later(after_s, self._finish, kind, who, context=fresh)
 
     def _finish(self, kind: Trouble, who: str) -> None:
         episode = self._open.pop((kind, who))

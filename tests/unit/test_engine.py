@@ -96,6 +96,16 @@ async def test_a_rate_limit_puts_the_task_off_without_a_failure(tmp_path: Path) 
     assert not seen.given_up
 
 
+def test_work_is_put_off_for_a_day_before_it_is_given_up_and_never_for_less_than_asked() -> None:
+    from bot.engine.workflows import MAX_PUT_OFF, pause_s
+
+    pauses = [pause_s(30, times) for times in range(1, MAX_PUT_OFF + 1)]
+    assert pauses[:6] == [30, 60, 120, 240, 480, 600]
+    assert max(pauses) == 600
+    assert sum(pauses) > 24 * 3600
+    assert pause_s(3600, 5) == 3600
+
+
 async def test_a_task_that_fails_is_tried_again_told_and_revived_by_a_redelivery(tmp_path: Path) -> None:
     healed = False
 
