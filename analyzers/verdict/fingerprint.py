@@ -23,8 +23,8 @@ _MESSAGE_CHARS = 300
 def normalise(message: str) -> str:
     """Return the first line of a message without numbers, paths, addresses, hosts and ranks."""
     text = message.split("\n", 1)[0][:_MESSAGE_CHARS]
-    for pattern, word in _VARYING:
-        text = pattern.sub(word, text)
+    for varying, word in _VARYING:
+        text = varying.sub(word, text)
     return " ".join(text.split())
 
 

@@ -23,7 +23,7 @@ _VALUE = r"""(?:"[^"\n]{1,4096}"|'[^'\n]{1,4096}'|[^\s"',;&]{4,4096})"""
 #: Where a launcher broke a line: its prefix stands within the secret.
 _WRAP = r"(?:\n[ \t]*\[?(?:default|rank)\d+\]?[:|]?[ ]?)"
 
-#: kind -> pattern. With a group named `keep`, that part stays and the rest goes.
+#: kind -> what it looks like. With a group named `keep`, that part stays and the rest goes.
 KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "private-key",
@@ -114,8 +114,8 @@ KEY_REST = pattern(r"[A-Za-z0-9+/]{2,76}={0,2}[ \t]*$")
 def redact(text: str) -> str:
     """Replace what looks like a secret. Call it on cleaned text: a colour inside a token would hide it."""
     text = _without_key_bodies(text)
-    for kind, pattern in KINDS:
-        text = pattern.sub(lambda match, kind=kind: _kept(match) + f"[redacted:{kind}]", text)  # type: ignore[misc]
+    for kind, secret in KINDS:
+        text = secret.sub(lambda match, kind=kind: _kept(match) + f"[redacted:{kind}]", text)  # type: ignore[misc]
     return text
 
 

@@ -35,7 +35,11 @@ def test_it_is_compiled_once_and_only_when_used(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(re, "compile", lambda text, flags: compiled.append(text) or original(text, flags))
     word = pattern("once")
     assert compiled == []
-    assert word.search("once") and word.match("once") and word.search("never") is None
+    assert [word.search("once") is None, word.match("once") is None, word.search("never") is None] == [
+        False,
+        False,
+        True,
+    ]
     assert compiled == ["once"]
 
 
