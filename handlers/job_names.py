@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Literal
+
+import re2  # type: ignore[import-untyped]
 
 from config.repo import JobNames
 
@@ -26,23 +27,23 @@ class JobName:
 
 def read_name(name: str, patterns: JobNames, *, runner_labels: tuple[str, ...] = ()) -> JobName:
     """Tell the kind of a job by the repository's patterns; the runner tells apart twins of one name."""
-    on_gb200 = any(re.fullmatch(patterns.gb200_runner, label) for label in runner_labels)
-    if unit := re.fullmatch(patterns.unit, name):
+    on_gb200 = any(re2.fullmatch(patterns.gb200_runner, label) for label in runner_labels)
+    if unit := re2.fullmatch(patterns.unit, name):
         groups = unit.groupdict()
         bucket = groups.get("bucket") or name
         return JobName(name, "unit", bucket, bucket, bool(groups.get("gb200")) or on_gb200)
-    if functional := re.fullmatch(patterns.functional, name):
+    if functional := re2.fullmatch(patterns.functional, name):
         groups = functional.groupdict()
         test = groups.get("test") or name
         bucket = f"{groups['model']}/{test}" if groups.get("model") else test
         return JobName(name, "functional", bucket, test, on_gb200)
-    if re.fullmatch(patterns.lint, name):
+    if re2.fullmatch(patterns.lint, name):
         return JobName(name, "lint", name, None)
-    if re.fullmatch(patterns.build, name):
+    if re2.fullmatch(patterns.build, name):
         return JobName(name, "build", name, None)
     return JobName(name, "other", name, None)
 
 
 def is_consequence(name: str, patterns: JobNames) -> bool:
     """A gate or collector: red because something else is, never the cause."""
-    return UNEXPANDED in name or any(re.fullmatch(pattern, name) for pattern in patterns.consequences)
+    return UNEXPANDED in name or any(re2.fullmatch(pattern, name) for pattern in patterns.consequences)

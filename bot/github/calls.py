@@ -12,6 +12,7 @@ import gidgethub
 from gidgethub.aiohttp import GitHubAPI
 from yarl import URL
 
+from bot.foreign_json import mend_foreign
 from bot.github.limits import Gate, is_limit
 from bot.github.weather import Weather
 from handlers.context import RateLimitedError, RefusedError
@@ -85,7 +86,7 @@ class Api(GitHubAPI):
                 raise _UnwellError(f"GitHub answered {status}")
             onward = answered.get("location")
             if status not in RENAMED or onward is None or hops == MAX_HOPS or (status == 301 and method != "GET"):
-                return status, answered, content
+                return status, answered, mend_foreign(content)
             hops += 1
             self._moved(target.path)
             target = target.join(URL(onward))

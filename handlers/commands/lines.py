@@ -6,9 +6,11 @@ Quoted, fenced, indented, linked or hidden text is none, so a bot's or a person'
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -19,6 +21,14 @@ MAX_LINE = 300
 MAX_BODY = 65_536
 #: At most three blanks: more is indented text.
 COMMAND = re.compile(r" {0,3}(?:/mlm-bot|/mlm|@mlm-bot)(?:\[bot\])?(?=[\s.,:;!?]|$)[.,:;!]?(?P<rest>.*)", re.IGNORECASE)
+#: Whatever else it holds, a text without such a line holds no command. How many blanks count is `COMMAND`'s to say.
+BEGINNING = re.compile(r"^[^\S\n]*(?:/mlm|@mlm-bot)", re.IGNORECASE | re.MULTILINE)
+#: So many characters of a comment are read with their links, which take up to 20 times as long as all else that a line
+#: can hold; of what is beyond, a line within any brackets is no command.
+LINKS_WITHIN = 2_048
+#: Brackets that stand deeper in others than this make no link. GitHub allows more; nobody writes it, but each level
+#: is read once more.
+DEEPEST = 8
 #: More than the blanks, the name and the mark after it that make a line a command.
 FIRST_WORD = 32
 #: Stands for what is no plain text, so that a line that starts with it is no command.
@@ -54,23 +64,63 @@ class Lines:
 
 
 def command_lines(body: str) -> Lines:
-    """Find the commands of a comment's Markdown."""
-    if "mlm" not in body[:MAX_BODY].casefold():
+    """Find the commands of a comment's Markdown. What a stranger can make of a comment costs a second at most."""
+    body = body[:MAX_BODY].replace("\r\n", "\n").replace("\r", "\n")
+    if not BEGINNING.search(body):
         return Lines(())
-    tokens = _markdown().parse(body[:MAX_BODY].replace("\r\n", "\n").replace("\r", "\n"))
-    texts = [
-        _plain(inline.children or [])
-        for opener, inline in pairwise(tokens)
-        if opener.type == "paragraph_open" and opener.level == 0
+    references: dict[str, Any] = {}
+    found = [
+        " ".join(match["rest"].split())
+        for paragraph in _paragraphs(body, references)
+        for line in _plain_lines(paragraph, references, links=paragraph.end <= LINKS_WITHIN)
+        if (match := _command(line))
     ]
-    matches = [COMMAND.match(line.translate(ASCII)) for text in texts for line in text.split("\n")]
-    found = [" ".join(match["rest"].split()) for match in matches if match]
     return Lines(tuple(found[:MAX_COMMANDS]), max(0, len(found) - MAX_COMMANDS))
 
 
-def _markdown() -> MarkdownIt:
+@dataclass(frozen=True)
+class Paragraph:
+    """One that may hold commands; `end` is how many characters all of these have had up to its end."""
+
+    text: str
+    end: int
+
+
+def _paragraphs(body: str, references: dict[str, Any]) -> Iterator[Paragraph]:
+    """Find the paragraphs at the top level that may hold commands; only these are worth a closer look."""
+    end = 0
+    for opener, inline in pairwise(_blocks().parse(body, references)):
+        if opener.type == "paragraph_open" and opener.level == 0 and BEGINNING.search(inline.content):
+            end += len(inline.content)
+            yield Paragraph(inline.content, end)
+
+
+def _plain_lines(paragraph: Paragraph, references: dict[str, Any], *, links: bool) -> list[str]:
+    """Return the lines as they read without what is no plain text; those that hold no command may be missing."""
+    (inline,) = _inlines(links=links).parseInline(paragraph.text, references)
+    lines = _plain(inline.children or []).split("\n")
+    if links:
+        return lines
+    opened = next((number for number, line in enumerate(lines) if "[" in line), len(lines))
+    closed = max((number for number, line in enumerate(lines) if "]" in line), default=0)
+    return [line for number, line in enumerate(lines) if not opened < number <= closed]
+
+
+def _command(line: str) -> re.Match[str] | None:
+    return COMMAND.match(line.translate(ASCII)) if BEGINNING.match(line) else None
+
+
+@cache
+def _blocks() -> MarkdownIt:
+    """CommonMark without a look into the lines of its blocks."""
+    return MarkdownIt("commonmark").disable("inline")
+
+
+@cache
+def _inlines(*, links: bool) -> MarkdownIt:
     """CommonMark whose inline rules leave `**`, `_` and line breaks as typed: test patterns are full of them."""
-    return MarkdownIt("commonmark").disable(["emphasis", "newline", "entity", "escape"])
+    left_out = ["emphasis", "newline", "entity", "escape", *(() if links else ("link", "image"))]
+    return MarkdownIt("commonmark", {"maxNesting": DEEPEST}).disable(left_out)
 
 
 def _plain(children: Sequence[Token]) -> str:
@@ -85,7 +135,7 @@ def _plain(children: Sequence[Token]) -> str:
         part = OPAQUE
         if child.type == "text" and links == 0:
             part = child.content
-        elif child.type == "code_inline" and links == 0 and COMMAND.match(line.translate(ASCII)):
+        elif child.type == "code_inline" and links == 0 and _command(line):
             # A selector in backticks is natural; as the first word it makes the line a quotation.
             part = _word(child.content)
         parts.append(part)

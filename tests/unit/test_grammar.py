@@ -7,7 +7,7 @@ import time
 import pytest
 
 from handlers.commands.grammar import Help, Plain, Rerun, Unclear, parse_line, typed
-from handlers.commands.lines import MAX_COMMANDS, command_lines
+from handlers.commands.lines import LINKS_WITHIN, MAX_BODY, MAX_COMMANDS, command_lines
 from handlers.commands.registry import VERBS
 from handlers.commands.vocabulary import VERBS as KNOWN
 
@@ -27,6 +27,9 @@ from handlers.commands.vocabulary import VERBS as KNOWN
         ("/mlm rerun job `linting`", ["rerun job linting"]),
         ("/mlm rerun job `a b - latest`", ['rerun job "a b - latest"']),
         ("   /mlm help", ["help"]),
+        ("\u00a0/mlm help", ["help"]),
+        ("[log](http://a) and [rank0]: x\n/mlm help", ["help"]),
+        ("[a]: http://b\n\n[a]\n/mlm help", ["help"]),
     ],
 )
 def test_a_command_starts_its_line(body: str, lines: list[str]) -> None:
@@ -51,6 +54,8 @@ def test_a_command_starts_its_line(body: str, lines: list[str]) -> None:
         "text <!-- x\n/mlm rerun all\n-->",
         "<details>\n/mlm rerun all\n</details>",
         "[x\n/mlm rerun all\n](http://a)",
+        "[x\n/mlm rerun all\n]\n\n[x /mlm rerun all]: http://a",
+        "/mlm rerun all\n===",
         "[/mlm rerun all](http://a)",
         "![x\n/mlm rerun all\n](http://a)",
         "&#47;mlm rerun all",
@@ -62,6 +67,79 @@ def test_a_command_starts_its_line(body: str, lines: list[str]) -> None:
 )
 def test_anything_else_is_no_command(body: str) -> None:
     assert command_lines(body).texts == ()
+
+
+@pytest.mark.parametrize("tail", ["", "\n\nThank you!", "\n" * 5 + "[rank1]: after\n" * 50])
+def test_a_long_comment_is_read_to_its_end(tail: str) -> None:
+    """Somebody pastes a log, with a fence or without one, and asks for something above, within and below."""
+    log = '[rank0]: Traceback (most recent call last):\n[rank0]:   File "a.py", line 3, in <module>\n' * 300
+    assert len(log) > LINKS_WITHIN
+    for body in (
+        f"/mlm help\n{log}",
+        f"/mlm help\n\n```\n/mlm rerun\n{log}```",
+        f"{log}\n/mlm help",
+        f"`x`\n\n/mlm help\n{log}",
+    ):
+        assert command_lines(body + tail).texts == ("help",)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "[x\n{}\n](http://a)",
+        "![x\n{}\n](http://a)",
+        "[x [y\n{}\n](b)\n](c)",
+        "`x\n{}\ny`",
+        "<a b='\n{}\n'>",
+        "[x\n{} ](y)",
+    ],
+)
+def test_beyond_what_is_read_with_links_nothing_quoted_runs(around: str) -> None:
+    body = "word " * LINKS_WITHIN + "\n" + around.format("/mlm rerun all")
+    assert command_lines(body).texts == ()
+    assert command_lines(body + "\n\n/mlm help").texts == ("help",)
+
+
+#: What a reader of Markdown reads again and again: brackets in brackets, runs that nothing closes, lists, addresses.
+COSTLY = (
+    "[",
+    "![",
+    "![[](",
+    "[a](",
+    "[a][",
+    "`[",
+    "`a``b",
+    "<a ",
+    "<a@b.c>",
+    "&#",
+    "*a_",
+    "> > ",
+    "- ",
+    "- a\n",
+    "[a]: b\n",
+    "> a\n",
+    "\n",
+    " ",
+    "\t",
+)
+
+
+@pytest.mark.parametrize("piece", COSTLY)
+def test_no_comment_takes_long(piece: str) -> None:
+    """The time is a multiple of what plain words take: it grows with the length, whatever the machine has to do."""
+    size = MAX_BODY // 4
+    words, costly = (f"{text * (size // len(text))}"[:-20] + "\n/mlm help\n" for text in ("word\n\n", piece))
+    assert fastest(costly) < 5 * fastest(words)
+
+
+def fastest(body: str) -> float:
+    """Seconds of the processor; the best of three."""
+    took_s = []
+    for _ in range(3):
+        began_s = time.process_time()
+        command_lines(body)
+        took_s.append(time.process_time() - began_s)
+    return min(took_s)
 
 
 def test_at_most_five_commands() -> None:

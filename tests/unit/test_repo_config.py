@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from config.repo import MAX_BYTES, default_config, load_repo_config
+from handlers.job_names import is_consequence, read_name
 
 
 def test_without_a_file_the_defaults_hold() -> None:
@@ -33,7 +34,11 @@ def test_settings_are_laid_over_the_defaults_one_by_one() -> None:
         ("limits: {author_reruns_per_day: many}", "limits.author_reruns_per_day"),
         ("limits: {rerun_days: 60}", "limits.rerun_days"),
         ("limits: {unheard_of: 1}", "limits.unheard_of"),
-        ("jobs: {unit: '('}", "not a regular expression"),
+        ("jobs: {unit: '('}", "not a regular expression: missing )"),
+        ("jobs: {unit: '(?!a)b'}", "cannot look ahead"),
+        ("jobs: {consequences: ['(?<=a)b']}", "cannot look ahead, behind"),
+        (r"jobs: {lint: '(a)\1'}", r"invalid escape sequence: \1"),
+        ("jobs: {build: '(a{1000}){1000}'}", "invalid repetition size"),
         ("commands: {rerun: [anyone]}", "costs GPU time"),
         ("commands: {cancel: ['role:triage']}", "costs GPU time"),
         ("commands: {rerun: ['role:root']}", "none of anyone"),
@@ -62,3 +67,14 @@ def test_a_mistake_is_said_and_the_rest_still_works(text: str, problem: str) -> 
 
 def test_an_empty_file_is_no_mistake() -> None:
     assert load_repo_config(b"# nothing yet\n").problems == ()
+
+
+def test_a_pattern_of_a_repository_takes_linear_time() -> None:
+    """Python's own expressions would take longer than anybody waits for each of these."""
+    patterns = ("(a+)+$", "(a|a)*$", "(.*a){20}", "(x+x+)+y")
+    config = load_repo_config(f"jobs: {{unit: '{patterns[0]}', consequences: {list(patterns)}}}\n".encode())
+    assert config.problems == ()
+    assert (config.jobs.unit, config.jobs.consequences) == (patterns[0], patterns)
+    for name in ("a" * 5_000 + "!", "x" * 5_000):
+        assert read_name(name, config.jobs, runner_labels=(name,)).kind == "other"
+        assert not is_consequence(name, config.jobs)
