@@ -6,7 +6,6 @@ GitHub counts a delivery as failed after 10 s and never repeats it by itself, so
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 import structlog
 from aiohttp import web
 
+from bot.foreign_json import load_foreign
 from bot.store.watch import Told, not_told
 from bot.web.admission import Admission, FullError
 from bot.web.health import NotReadyError
@@ -29,6 +29,8 @@ log = structlog.get_logger()
 MAX_BODY = 25 * 1024 * 1024
 #: Larger bodies are parsed in a thread, so that the loop goes on answering.
 PARSE_IN_THREAD = 512 * 1024
+#: So are smaller ones read for what they mean: the Markdown of a comment of the greatest length can take half a second.
+SLIM_IN_THREAD = 32 * 1024
 READ_LIMIT_S = 9.0
 #: The engine's database may be away; GitHub gives up after 10 s.
 ACCEPT_LIMIT_S = 8.0
@@ -73,7 +75,7 @@ class Webhook:
             with self.admission.enter(min(request.content_length or MAX_BODY, MAX_BODY)):
                 body = await self._read(request)
                 event, delivery_id = _headers(request)
-                status, outcome = await self._take(event, delivery_id, await _parse(body))
+                status, outcome = await self._take(event, delivery_id, await _parse(body), len(body))
         except FullError:
             status, outcome = 503, "full"
         except TurnedAwayError as turned:
@@ -106,11 +108,12 @@ class Webhook:
             raise TurnedAwayError(401, "bad_signature")
         return body
 
-    async def _take(self, event: str, delivery_id: str, payload: Mapping[str, Any]) -> tuple[int, str]:
+    async def _take(self, event: str, delivery_id: str, payload: Mapping[str, Any], size: int) -> tuple[int, str]:
         if event == "ping":
             return 200, "pong"
         try:
-            slimmed = self.slim(event, delivery_id, payload)
+            work = (event, delivery_id, payload)
+            slimmed = self.slim(*work) if size < SLIM_IN_THREAD else await asyncio.to_thread(self.slim, *work)
         except NotReadyError:
             return 503, "not_ready"
         except ValueError as error:
@@ -150,7 +153,7 @@ def _headers(request: web.Request) -> tuple[str, str]:
 
 async def _parse(body: bytes) -> Mapping[str, Any]:
     try:
-        parsed = json.loads(body) if len(body) < PARSE_IN_THREAD else await asyncio.to_thread(json.loads, body)
+        parsed = load_foreign(body) if len(body) < PARSE_IN_THREAD else await asyncio.to_thread(load_foreign, body)
     except (ValueError, RecursionError):
         # ValueError: bad JSON, bad UTF-8, a number of too many digits.
         raise TurnedAwayError(400, "bad_json") from None

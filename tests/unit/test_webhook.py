@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import hmac
 import json
+import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -18,7 +19,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from bot.web.health import NotReadyError
 from bot.web.metrics import Metrics
 from bot.web.signature import is_signed
-from bot.web.webhook import MAX_BODY, Webhook
+from bot.web.webhook import MAX_BODY, SLIM_IN_THREAD, Slim, Webhook
 from handlers.context import Event, Repo, Task
 
 SECRET = b"It's a Secret to Everybody"
@@ -66,7 +67,7 @@ def slim(event: str, delivery_id: str, payload: Mapping[str, Any]) -> Event | No
 
 
 @asynccontextmanager
-async def bot(engine: Engine, **limits: float) -> AsyncIterator[Client]:
+async def bot(engine: Engine, slim: Slim = slim, **limits: float) -> AsyncIterator[Client]:
     app = web.Application(client_max_size=MAX_BODY + 1)
     app.router.add_post("/webhook", Webhook([SECRET, OLD], slim, engine.accept, Metrics(), **limits).answer)
     async with TestClient(TestServer(app)) as client:
@@ -236,3 +237,22 @@ async def test_a_packed_body_is_refused_before_it_is_unpacked(packed: bytes, sig
     async with bot(Engine()) as client:
         answer = await deliver(client, packed, Content_Encoding="gzip", X_Hub_Signature_256=signature)
     assert answer == (415, "encoded")
+
+
+async def test_a_large_body_is_read_beside_the_loop() -> None:
+    """A comment may take half a second to read; the next delivery is answered meanwhile."""
+    engine, begun, go_on = Engine(), threading.Event(), threading.Event()
+
+    def slow(event: str, delivery_id: str, payload: Mapping[str, Any]) -> Event | None:
+        if payload:
+            begun.set()
+            go_on.wait(60)
+        return slim(event, delivery_id, payload)
+
+    async with bot(engine, slim=slow) as client:
+        large = asyncio.create_task(deliver(client, json.dumps({"x": "y" * SLIM_IN_THREAD}).encode()))
+        assert await asyncio.to_thread(begun.wait, 60)
+        assert await deliver(client) == (202, "accepted")
+        assert not large.done()
+        go_on.set()
+        assert await large == (202, "accepted")
