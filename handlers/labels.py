@@ -6,7 +6,7 @@ Acts on the labels as they are once they have been quiet for a while, never on s
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import structlog
@@ -18,13 +18,15 @@ from .dependents import gpu_jobs
 from .failures import keep, unexplained
 from .plans import Plan, plan_for, read_plan
 from .render import replies, told
-from .reruns import Order, already_started, guarded, start
+from .reruns import Order, UnknownStartError, already_started, guarded, is_running, start
 from .runs import main_run, mirror_sha, runs_of_head
 
 log = structlog.get_logger()
 
 #: Who added a label that no delivery told us about.
 MISSED = "unknown: the delivery was missed"
+#: How to ask once more.
+PUT_ON_AGAIN = "take a label off and put it on again"
 
 
 async def on_label(task: Task, data: dict[str, Any], ctx: Context) -> list[Task]:
@@ -170,9 +172,13 @@ async def _wait(scene: Scene, ctx: Context) -> Done:
     if started is not None and started.get("effect") == list(wanted.effect):
         # Our own re-run, whose plan job has not come to the labels yet.
         return Done(replies.label_rerun(wanted, run, attempt=run.attempt, config=ctx.config), "started")
+    return await _note_wish(scene, ctx)
+
+
+async def _note_wish(scene: Scene, ctx: Context) -> Done:
     await ctx.store.remember(wish_key(scene.pull.number), {"by": scene.by, "head_sha": scene.pull.head_sha})
     reply = replies.label_will_be_read if scene.has is None else replies.label_waits
-    return Done(reply(wanted, run, config=ctx.config), "noted")
+    return Done(reply(scene.wanted, scene.run, config=ctx.config), "noted")
 
 
 async def _rerun(scene: Scene, ctx: Context) -> Done:
@@ -198,7 +204,11 @@ async def _rerun(scene: Scene, ctx: Context) -> Done:
         attempt = await start(run, lambda: ctx.github.rerun(run.id), order, ctx)
     except RefusedError as error:
         await give_back(accounts(pull.number, scene.by, ctx), spender=order.key, ctx=ctx)
+        if is_running(error):  # somebody was quicker; what they started may come to the labels by itself
+            return await _note_wish(replace(scene, run=await ctx.github.run(run.id), has=None), ctx)
         return Done(replies.github_said(error.status, error.message), "refused")
+    except UnknownStartError as unknown:
+        return await _refuse(scene, told.start_unknown(unknown.run, unknown.attempt, how=PUT_ON_AGAIN), ctx)
     await ctx.store.remember(count_key, {"count": so_far + 1})
     await ctx.store.forget(wish_key(pull.number))
     why = f"only a re-run of all jobs makes {ctx.config.jobs.plan} read the labels again"

@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 
 from .audit import Deed, of_run, record
-from .context import Context, Pull, RefusedError, Run, Task
+from .context import Context, Pull, RateLimitedError, RefusedError, Run, Task
 from .guard import Refusal, Scene, check, is_mirrored
 from .plans import read_tested_sha
 from .render import replies
@@ -18,6 +18,18 @@ from .runs import main_run, mirror_sha, pulls_of_run, runs_of_head
 log = structlog.get_logger()
 
 FORBIDDEN = 403
+CONFLICT = 409
+#: How often a re-run is asked for that GitHub leaves us in the dark about.
+TRIES = 3
+
+
+class UnknownStartError(Exception):
+    """It is not known whether the attempt was started; to ask once more might start another one."""
+
+    def __init__(self, run: Run, attempt: int) -> None:
+        super().__init__(f"attempt {attempt} of run {run.id}")
+        self.run = run
+        self.attempt = attempt
 
 
 @dataclass(frozen=True)
@@ -58,6 +70,7 @@ async def start(run: Run, call: Callable[[], Awaitable[None]], order: Order, ctx
 
     Raises:
         RefusedError: GitHub said no.
+        UnknownStartError: GitHub broke off again and again, and shows no new attempt.
     """
     record = await ctx.store.once(order.key, {"run_id": run.id, "attempt": run.attempt})
     attempt = int(record["attempt"]) + 1
@@ -66,13 +79,38 @@ async def start(run: Run, call: Callable[[], Awaitable[None]], order: Order, ctx
     note = {"by": order.by, "why": order.why, "head_sha": run.head_sha, **order.extra}
     await ctx.store.remember(f"started-{run.id}-{attempt}", note)
     try:
-        await call()
+        await _call(call, run, attempt, ctx)
     except RefusedError as error:
         if not is_running(error):  # what runs may be ours, started just before a crash
             await ctx.store.forget(f"started-{run.id}-{attempt}")
         raise
     log.info("rerun.started", run_id=run.id, attempt=attempt, by=order.by, why=order.why, head_sha=run.head_sha)
     return attempt
+
+
+async def _call(call: Callable[[], Awaitable[None]], run: Run, attempt: int, ctx: Context) -> None:
+    """Make the call, again if GitHub left it open what became of it and shows no new attempt."""
+    for tried in range(TRIES):
+        try:
+            await call()
+        except RateLimitedError as error:
+            if not error.unsure:
+                raise
+        except RefusedError:
+            # The try before may have come through after we looked, and then this one is refused.
+            if not tried or not await _has_begun(run, attempt, ctx):
+                raise
+            return
+        else:
+            return
+        if await _has_begun(run, attempt, ctx):
+            return
+    log.warning("rerun.unknown", run_id=run.id, attempt=attempt)
+    raise UnknownStartError(run, attempt)
+
+
+async def _has_begun(run: Run, attempt: int, ctx: Context) -> bool:
+    return (await ctx.github.run(run.id)).attempt >= attempt
 
 
 def is_running(error: RefusedError) -> bool:
@@ -123,8 +161,23 @@ async def _tested_sha(run: Run, ctx: Context) -> str | None:
 
 async def _cancel(run: Run, ctx: Context) -> bool:
     try:
-        await ctx.github.cancel(run.id)
+        return await stop(run, ctx)
     except RefusedError as error:
         log.warning("vet.not_cancelled", run_id=run.id, status=error.status, why=error.message)
         return False
+
+
+async def stop(run: Run, ctx: Context) -> bool:
+    """Have a run cancelled; False if it had ended by itself.
+
+    Raises:
+        RefusedError: GitHub said no.
+    """
+    try:
+        await ctx.github.cancel(run.id)
+    except RefusedError as error:
+        if error.status != CONFLICT:
+            raise
+        # It may have ended by a try of this very call that GitHub carried out and did not answer.
+        return (await ctx.github.run(run.id)).conclusion == "cancelled"
     return True

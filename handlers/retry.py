@@ -18,7 +18,7 @@ from .dependents import dependents_of, gpu_jobs
 from .labels import read_before
 from .render import replies
 from .render.safe_text import code, count
-from .reruns import Order, guarded, start
+from .reruns import Order, UnknownStartError, guarded, start
 from .runs import failed_leaves, shown_name
 
 log = structlog.get_logger()
@@ -93,6 +93,10 @@ async def _start(run: Run, pull: Pull, findings: Sequence[JobFinding], gpu: int,
     except RefusedError as error:
         await give_back(charged, spender=key, ctx=ctx)
         log.warning("retry.refused", run_id=run.id, status=error.status, why=error.message)
+        return []
+    except UnknownStartError as unknown:
+        why = f"GitHub broke off each time; it is not known whether attempt {unknown.attempt} was started"
+        await record(pull.number, Deed(BY, ctx.app_slug, why, done=False, **of_run(run)), ctx)
         return []
     for finding in findings:
         await ctx.store.remember(_print_key(finding.diagnosis.fingerprint), {"at_s": ctx.now().timestamp()})

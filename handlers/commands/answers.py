@@ -14,6 +14,7 @@ from handlers.render import replies
 from handlers.render.report import count_jobs
 from handlers.render.safe_text import code, commit, count, link
 from handlers.reporting import KEY as REPORT
+from handlers.reruns import stop
 from handlers.runs import failed_leaves, main_run, mirror_sha, runs_of_head
 from handlers.standing import run_view
 
@@ -129,9 +130,11 @@ async def cancel(command: Plain, ask: Ask, ctx: Context) -> Outcome:
     if command.dry_run:
         return Outcome(f"Dry run: I would cancel {replies.run_link(found)}.")
     try:
-        await ctx.github.cancel(found.id)
+        stopped = await stop(found, ctx)
     except RefusedError as error:
         return Outcome(replies.github_said(error.status, error.message), "confused")
+    if not stopped:
+        return Outcome(f"{replies.run_link(found)} is done already.", "confused")
     waited = await wishes.forget_all(_pull(ask).number, ctx)
     deed = Deed("cancel", ask.by, "asked for by command", comment_id=ask.comment_id, **of_run(found))
     await record(_pull(ask).number, deed, ctx)

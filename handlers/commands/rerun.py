@@ -14,7 +14,7 @@ from handlers.labels import read_before
 from handlers.permissions import may
 from handlers.render import replies, told
 from handlers.render.safe_text import code
-from handlers.reruns import Order, already_started, guarded, is_running, start, was_started
+from handlers.reruns import Order, UnknownStartError, already_started, guarded, is_running, start, stop, was_started
 from handlers.runs import candidates, main_run, mirror_sha, runs_of_head
 from handlers.wishes import Wish, forget, remember
 
@@ -101,11 +101,10 @@ async def _later(command: Rerun, ask: Ask, run: Run, ctx: Context) -> Outcome:
     text = told.stopping(run, line) if command.now else told.waits(run, line)
     if command.now:
         try:
-            await ctx.github.cancel(run.id)
+            await stop(run, ctx)  # that it ended by itself meanwhile is all that is waited for
         except RefusedError as error:
-            if error.status != 409:  # 409: it ended by itself meanwhile, which is all that is waited for
-                await forget(pull.number, ctx)
-                return Outcome(replies.github_said(error.status, error.message), "confused")
+            await forget(pull.number, ctx)
+            return Outcome(replies.github_said(error.status, error.message), "confused")
         await _note(ask, "cancel", "to run again at once (--now)", run, ctx)
     else:
         await _note(ask, "re-run put off", "the run is in progress", run, ctx)
@@ -147,6 +146,10 @@ async def _carry_out(call: Call, jobs: Sequence[Job], run: Run, ask: Ask, ctx: C
         if is_running(error):
             return await _refused(Refusal("running", run), ask, ctx)
         text = replies.github_said(error.status, error.message)
+        await _note(ask, "re-run", text, run, ctx, done=False)
+        return Outcome(text, "confused")
+    except UnknownStartError as unknown:
+        text = told.start_unknown(unknown.run, unknown.attempt, how=f"comment {_as_typed(ask.line)} again")
         await _note(ask, "re-run", text, run, ctx, done=False)
         return Outcome(text, "confused")
     await _note(ask, f"re-run ({call.api})", call.what, run, ctx, attempt=attempt)

@@ -46,6 +46,15 @@ def stopping(run: Run, what: str) -> str:
     return f"Cancelling {run_link(run)}; once it has stopped: {what}. I say so here."
 
 
+def start_unknown(run: Run, attempt: int, *, how: str) -> str:
+    """Say that a re-run may have begun or not, and how to ask once more."""
+    return (
+        f"I do not know whether {run_link(run, attempt=attempt)} was started: GitHub broke off each time that I asked "
+        f"for it, and shows attempt {attempt - 1} as the newest. I do not ask again by myself, so that nothing runs "
+        f"twice. If attempt {attempt} has not appeared in a minute: {how}."
+    )
+
+
 def outdated(head_sha: str) -> str:
     """Say that a wish was given up because the commit is another one."""
     return f"Not started: the head is {commit(head_sha)} now, another commit than the one that you asked for."
