@@ -16,7 +16,8 @@ from .context import Artifact, Job
 LOGS_REPORT = re.compile(r"(?:^|\s)logs_report=(logs-[^\s/*$]+)[ \t\r]*$", re.MULTILINE)
 UPLOADED = re.compile(
     r"Artifact (logs-\S+?)(?:\.zip)? (?:has been successfully uploaded|successfully finalized)"
-    r"[^\n]*?Artifact ID(?: is)? (\d+)"
+    # Bounded: a log may repeat the beginning without an end, thousands of times in one line.
+    r"[^\n]{0,100}?Artifact ID(?: is)? (\d+)"
 )
 NAME = re.compile(
     r"logs-(?P<stem>.+)-(?P<run_id>\d+)-(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?P<retry>-retry)?"

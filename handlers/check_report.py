@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 
 import structlog
@@ -21,7 +22,7 @@ async def publish(view: Report, ctx: Context) -> None:
     if not ctx.config.check.enabled or not view.runs:
         return
     try:
-        await ctx.checks.publish(check_of(view, required=ctx.config.check.required))
+        await ctx.checks.publish(await asyncio.to_thread(check_of, view, required=ctx.config.check.required))
     except RefusedError as error:
         log.info("check.refused", pull=view.number, status=error.status, why=error.message)
 

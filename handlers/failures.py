@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -119,6 +120,8 @@ async def _diagnose(task: Task, ctx: Context) -> list[Task]:
 async def keep(job: Job, run: Run, pulls: Sequence[Pull], ctx: Context) -> None:
     """Explain a job and store the finding, without secrets, for each of its pull requests."""
     found = await explain(job, run, ctx)
+    # Thousands of failed tests take long to look through: in a thread the event loop has its turns meanwhile.
+    diagnosis = await asyncio.to_thread(redact_diagnosis, found.diagnosis)
     for pull in pulls:
         finding = JobFinding(
             pull=pull.number,
@@ -130,7 +133,7 @@ async def keep(job: Job, run: Run, pulls: Sequence[Pull], ctx: Context) -> None:
             job_id=job.id,
             job_name=shown_name(job, ctx.config.jobs),
             job_url=job.html_url,
-            diagnosis=redact_diagnosis(found.diagnosis),
+            diagnosis=diagnosis,
             notes=tuple(redact_text(note) for note in found.notes),
         )
         await ctx.store.save_finding(finding)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -107,14 +108,15 @@ async def report(task: Task, ctx: Context) -> list[Task]:
         return []
     said = await ctx.store.recall(_said_key(number))
     facts = await _gather(pull, said or {}, ctx)
-    view = assemble(facts, ctx.config, report_url=ctx.report_url)
+    # A long comment takes a while to make: in a thread the event loop has its turns meanwhile.
+    view = await asyncio.to_thread(assemble, facts, ctx.config, report_url=ctx.report_url)
     worth_saying = said is not None or _worth_saying(view, ctx.config)
     if worth_saying or ctx.config.check.required:
         await check_report.publish(view, ctx)
     if not worth_saying or ctx.config.mute_label in pull.labels:
         return []
     try:
-        await ctx.comments.upsert(number, key=KEY, body=render_report(view))
+        await ctx.comments.upsert(number, key=KEY, body=await asyncio.to_thread(render_report, view))
     except RefusedError as error:
         # A locked conversation or a lost permission: trying again would only be refused again.
         log.warning("report.refused", pull=number, status=error.status, why=error.message)

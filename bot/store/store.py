@@ -167,7 +167,7 @@ class RepoStore:
             pull=finding.pull,
             head_sha=finding.head_sha,
             found_at=self._database.now(),
-            finding=to_text(finding),
+            finding=await asyncio.to_thread(to_text, finding),
         )
         upsert = insert.on_conflict_do_update(
             index_elements=["repo_id", "run_id", "attempt", "job_name"],
@@ -182,8 +182,12 @@ class RepoStore:
             .where(found.repo_id == self._repo_id, found.head_sha == head_sha)
             .order_by(found.found_at, found.run_id, found.attempt, found.job_name)
         )
-        rows = await self._database.work(lambda connection: connection.execute(query).scalars().all())
-        return tuple(from_text(row) for row in rows)
+
+        def transaction(connection: Connection) -> Sequence[JobFinding]:
+            # Here, in the thread: many findings take a while to be read.
+            return tuple(from_text(row) for row in connection.execute(query).scalars())
+
+        return await self._database.work(transaction)
 
     def _row(self, key: str, value: dict[str, Any]) -> dict[str, Any]:
         stored_at = self._database.now()
