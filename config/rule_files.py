@@ -1,67 +1,86 @@
 """The data files beside this module, as plain documents: the rules, and what to type next.
 
 Parsing YAML takes longer than the whole analysis of a small artifact. So what was parsed is kept where Python keeps
-compiled modules, under the same conditions: the files are unchanged, and the folder may be written.
+compiled modules, in the form that it keeps them in and under the same conditions: the files have the same sizes and
+times, and the folder may be written. Who could put something else there could as well replace the modules.
 """
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
 import sys
 from collections.abc import Sequence
 from functools import cache
-from importlib.util import cache_from_source
-from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).parent
+FOLDER = os.path.dirname(__file__)
 
 
 @cache
 def rule_documents() -> tuple[Any, ...]:
     """Return the documents of config/rules/*.yaml in the order of their names, which is the order of the rules."""
-    return tuple(_documents("rules", sorted((FOLDER / "rules").glob("*.yaml"))))
+    return tuple(documents(os.path.join(FOLDER, "rules"), _kept("rules")))
 
 
 @cache
 def fix_document() -> Any:
     """Return config/fixes.yaml: per category, what to type next."""
-    return _documents("fixes", [FOLDER / "fixes.yaml"])[0]
+    return documents(os.path.join(FOLDER, "fixes.yaml"), _kept("fixes"))[0]
 
 
-def _documents(name: str, files: Sequence[Path]) -> list[Any]:
-    state = [[file.name, stat.st_size, stat.st_mtime_ns] for file in files for stat in (file.stat(),)]
-    kept = Path(cache_from_source(str(FOLDER / f"{name}.yaml"))).with_suffix(".json")
-    known = _read_kept(kept)
-    if known is not None and known["state"] == state:
-        return list(known["documents"])
-    documents = [_parse(file) for file in files]
-    if not sys.dont_write_bytecode:
-        _keep(kept, {"state": state, "documents": documents})
-    return documents
+def documents(path: str, kept: str | None) -> list[Any]:
+    """Return the document of a YAML file, or of all in a folder in the order of their names.
+
+    Args:
+        kept: where the parsed documents are kept; None for nowhere.
+    """
+    files = [path]
+    if os.path.isdir(path):
+        files = [os.path.join(path, name) for name in sorted(os.listdir(path)) if name.endswith(".yaml")]
+    state = [[os.path.basename(file), stat.st_size, int(stat.st_mtime)] for file in files for stat in (os.stat(file),)]
+    known = _read_kept(kept) if kept else None
+    if isinstance(known, list) and len(known) == 2 and known[0] == state:
+        return list(known[1])
+    parsed = _parse(files)
+    if kept and not sys.dont_write_bytecode:
+        _keep(kept, [state, parsed])
+    return parsed
 
 
-def _parse(file: Path) -> Any:
+def _kept(name: str) -> str | None:
+    """Return where to keep parsed documents; None where Python itself keeps nothing, as inside of a zip file."""
+    cached = __spec__.cached if __spec__ else None
+    return f"{os.path.dirname(cached)}/{name}.{sys.implementation.cache_tag}.parsed" if cached else None
+
+
+def _parse(files: Sequence[str]) -> list[Any]:
     import yaml  # noqa: PLC0415 (slow to load)
 
     # The C loader is ten times as fast; PyYAML is sometimes built without it.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load(file.read_text(encoding="utf-8"), Loader=loader)  # noqa: S506  (both are safe loaders)
+    parsed = []
+    for file in files:
+        with open(file, encoding="utf-8") as text:
+            parsed.append(yaml.load(text, Loader=loader))  # noqa: S506  (both are safe loaders)
+    return parsed
 
 
-def _read_kept(kept: Path) -> Any:
+def _read_kept(kept: str) -> Any:
     try:
-        return json.loads(kept.read_bytes())
-    except (OSError, ValueError):  # not kept yet, or not written to its end: as good as nothing
+        with open(kept, "rb") as file:
+            return marshal.loads(file.read())  # noqa: S302 (as the compiled module beside it is read)
+    except (OSError, ValueError, EOFError, TypeError):  # not kept yet, or no whole file: as good as nothing
         return None
 
 
-def _keep(kept: Path, content: dict[str, Any]) -> None:
-    part = kept.with_suffix(f".{os.getpid()}")
+def _keep(kept: str, content: Any) -> None:
+    part = f"{kept}.{os.getpid()}"
     try:
-        kept.parent.mkdir(exist_ok=True)
-        part.write_text(json.dumps(content), encoding="utf-8")
-        part.replace(kept)
+        os.makedirs(os.path.dirname(kept), exist_ok=True)
+        with open(part, "wb") as file:
+            file.write(marshal.dumps(content))
+        os.replace(part, kept)
     except OSError:  # a package that may not be written is the rule in an image; then it is parsed each time
-        part.unlink(missing_ok=True)
+        if os.path.exists(part):
+            os.unlink(part)
