@@ -73,10 +73,13 @@ _TAIL, _KEPT = 3, 64
 
 _PROGRESS = pattern(r"\biteration\s+\d+/\s*\d+ \|")
 _WORLD = pattern(r"\brank: (?P<rank>\d{1,6}), world_size: (?P<of>\d{1,6})\b|^using world size: (?P<all>\d{1,6})\b")
+#: The store's own words on a time-out: "3/4 clients joined".
+_JOINED = pattern(r"\b\d{1,6}/(?P<of>\d{1,6}) clients joined\b")
 _DONE = pattern(r"\[after training is done\]|^\s*exiting program at iteration|^\[exiting program")
 _USAGE = pattern(
     r"^(?:\S.{0,60}?: error: unrecognized arguments: |ERROR: (?:(?:file or directory )?not found: "
-    r"|Error importing plugin |Missing required plugins: |Wrong expression passed to '|\S+: 'minversion' requires )"
+    r"|Error importing plugin |Missing required plugins: |Wrong expression passed to '"
+    r"|\S+\.(?:toml|ini|cfg): )"
     r"|\S{1,60}\.py: error: ).+"
 )
 
@@ -191,6 +194,8 @@ class _Stream:
         reading.chains, reading.crashes = self._traces.chains, self._native.crashes
         reading.sessions, reading.collectives = self._pytest.sessions, self._collectives.events
         reading.seen = self._traces.seen
+        joined = (_JOINED.search(trace.message) for chain in reading.chains for trace in chain)
+        reading.world = max([reading.world, *(int(told["of"]) for told in joined if told)])
         reading.lines = lines if reading.kind is Kind.RANK else reading.lines
         del reading.tail[:-_TAIL]
         return reading

@@ -32,6 +32,9 @@ _EXPLAINS = (
     Category.NETWORK,
 )
 
+#: What the node says about a process outranks what the process says about itself.
+NODE_LEVEL = frozenset({Category.GPU_HARDWARE, Category.HOST_OOM})
+
 #: pytest's exit code when nothing was collected or all was deselected.
 _NO_TESTS = 5
 
@@ -68,7 +71,10 @@ def _by_node(
     failed = any(story.first for story in stories.values()) or any(e.exit_code for e in exits.exits)
     if not failed:
         return None
-    for rank, finding in node:
+    # The kernel says why it looks for somebody to kill, and then whom it killed: the latter is the error.
+    for rank, finding in sorted(node, key=lambda told: told[1].rule == "kernel-oom-cgroup"):
+        if finding.category not in NODE_LEVEL:
+            continue
         suspects = (rank,) if rank is not None else _killed(exits) if finding.category is Category.HOST_OOM else ()
         if suspects:
             return make_out(stories, suspects, replace(finding, rank=suspects[0]), exits)
@@ -78,9 +84,17 @@ def _by_node(
 def _by_device(
     stories: Mapping[int, RankStory], exits: Exits, node: Sequence[tuple[int | None, Finding]]
 ) -> Blame | None:
-    """The driver reports a broken device and names no process: that explains why ranks lost or waited for a peer."""
+    """The driver reports an error that explains why ranks lost or waited for a peer.
+
+    A broken device need not name a process; what a program did wrong counts where it names one of ours.
+    """
+    if not any(story.first for story in stories.values()):
+        return None
+    for rank, finding in node:
+        if rank is not None and finding.category is Category.CUDA_ERROR:
+            return make_out(stories, (rank,), replace(finding, rank=rank, confidence=Confidence.MEDIUM), exits)
     broken = next((finding for _, finding in node if finding.category is Category.GPU_HARDWARE), None)
-    if broken is None or not any(story.first for story in stories.values()):
+    if broken is None:
         return None
     culprits, _ = find_laggards(stories) or ((), None)
     return make_out(stories, culprits, replace(broken, confidence=Confidence.MEDIUM), exits)
@@ -134,11 +148,14 @@ def _first_cause(stories: Mapping[int, RankStory], causes: Mapping[int, Finding]
     first_at = min((e.at for e in exits.exits if e.at and e.exit_code != SIGTERM), default=None)
     early = {e.rank for e in exits.exits if e.at and first_at and (e.at - first_at).total_seconds() <= 1}
 
-    def weight(item: tuple[int, Finding]) -> tuple[int, int, bool, bool, int]:
+    woven = len({finding.evidence.file for finding in causes.values()}) == 1
+
+    def weight(item: tuple[int, Finding]) -> tuple[int, int, bool, bool, int, int]:
         rank, finding = item
         place = _EXPLAINS.index(finding.category) if finding.category in _EXPLAINS else len(_EXPLAINS)
         unsure = finding.confidence is not Confidence.HIGH
-        return stories[rank].position, place, unsure, bool(early) and rank not in early, rank
+        line = finding.evidence.line if woven else 0  # a file of several ranks is written as time goes by
+        return stories[rank].position, place, unsure, bool(early) and rank not in early, line, rank
 
     return min(causes.items(), key=weight)[1]
 

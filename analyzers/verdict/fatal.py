@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from analyzers.model import Role
 from analyzers.parsers.rank_log import StreamReading
-from analyzers.parsers.tracebacks import Trace
+from analyzers.parsers.tracebacks import Trace, primary
 from analyzers.reading.layout import Kind as LogKind
+from analyzers.rules import RuleSet
+from analyzers.verdict.category import Scene, classify
 
 #: Exceptions printed this close to each other are one event: the process went straight from one into the next.
 _CLUSTER_LINES = 6
@@ -52,3 +57,17 @@ def is_logged(stream: StreamReading, cluster: list[list[Trace]], *, in_tests: bo
         return False
     on_stdout = stream.kind is LogKind.RANK and stream.stream == "stdout"
     return on_stdout or in_tests or run_done or stream.hooked
+
+
+def was_survived(cluster: Sequence[Sequence[Trace]], rules: RuleSet) -> bool:
+    """Whether somebody printed the first of these exceptions and went on until a peer was lost."""
+    if any(trace.uncaught for trace in cluster[0]) or not cluster[-1][-1].uncaught:
+        return False
+    end = primary(list(cluster[-1]))
+    return classify(rules, end.type, end.message, Scene.SCRIPT).role is Role.CONSEQUENCE
+
+
+def uncaught_line(stream: StreamReading, passed: set[str], *, finished: bool) -> int:
+    """Return where the exception ends that ended the program, 0 if none: a crash after it is only a bad exit."""
+    cluster = fatal_cluster(stream, passed, finished=finished)
+    return max((trace.end for chain in cluster for trace in chain if trace.uncaught), default=0)

@@ -13,7 +13,7 @@ from analyzers.reading.layout import Kind, RunKey
 from analyzers.records import dataclass, replace
 from analyzers.rules import RuleSet
 from analyzers.verdict.accusation import Blame, Exits
-from analyzers.verdict.blame import assign_blame
+from analyzers.verdict.blame import NODE_LEVEL, assign_blame
 from analyzers.verdict.category import Kind as FoundKind
 from analyzers.verdict.findings import of_trace
 from analyzers.verdict.nodes import Shifts, hosts_as_nodes, shifts_of
@@ -22,8 +22,6 @@ from analyzers.verdict.story import RankStory, StoryTeller
 _PID = pattern(r"\bpid=?'?(\d+)|Killed process (\d+)")
 #: More ranks than this in one job are a number misread, not a gap to fill.
 MOST_RANKS = 4096
-#: What the node says about a process outranks what the process says about itself.
-_NODE_LEVEL = frozenset({Category.GPU_HARDWARE, Category.HOST_OOM})
 
 
 class Outcome(StrEnum):
@@ -243,7 +241,8 @@ def _node_findings(readings: Iterable[LogReading], exits: Exits) -> Iterable[tup
                 continue
             for mark in stream.marks:
                 rule = mark.match.rule
-                if rule.category in _NODE_LEVEL and rule.blames is Role.CAUSE:
+                told = rule.category in NODE_LEVEL or rule.id == "xid-program"
+                if told and rule.blames is Role.CAUSE:
                     found = _PID.search(mark.text)
                     pid = int(found[1] or found[2]) if found else None
                     yield (pids.get(pid) if pid is not None else None), _finding(stream, mark)

@@ -19,7 +19,7 @@ from analyzers.reading.layout import Kind as LogKind
 from analyzers.records import dataclass, field, replace
 from analyzers.rules import RuleSet
 from analyzers.verdict.category import Kind, Scene, classify
-from analyzers.verdict.fatal import fatal_cluster, is_logged
+from analyzers.verdict.fatal import fatal_cluster, is_logged, uncaught_line, was_survived
 from analyzers.verdict.findings import (
     of_crash,
     of_mark,
@@ -168,7 +168,7 @@ class StoryTeller:
 
     def _from_crashes(self, story: RankStory, streams: Sequence[StreamReading], passed: set[str]) -> Finding | None:
         for stream in streams:
-            raised = _uncaught_line(stream, passed, finished=story.finished)
+            raised = uncaught_line(stream, passed, finished=story.finished)
             for crash in stream.crashes:
                 kind = self._kind_of_crash(crash, bool(stream.collectives))
                 if kind is None or (raised and crash.line > raised and kind.category is Category.CRASH_NATIVE):
@@ -203,7 +203,9 @@ class StoryTeller:
                 continue
             chain = cluster[0]
             trace = primary(chain)
-            kind = classify(self._rules, trace.type, trace.message, Scene.SCRIPT)
+            scene = Scene.TEST if story.in_tests and story.failed else Scene.SCRIPT
+            kind = classify(self._rules, trace.type, trace.message, scene)
+            logged = logged or was_survived(cluster, self._rules)
             self._note_accusation(story, trace.message, chain)
             if story.named and story.rank not in story.named and kind.category is not Category.COLLECTIVE_TIMEOUT:
                 kind = Kind(kind.category, Role.CONSEQUENCE, kind.rule)
@@ -263,12 +265,6 @@ class StoryTeller:
         event = min(story.timeouts, key=lambda event: (event.when is None, event.when or 0.0, event.line))
         story.when = event.when
         return of_timeout(story.rank, story.file, event)
-
-
-def _uncaught_line(stream: StreamReading, passed: set[str], *, finished: bool) -> int:
-    """Return where the exception ends that ended the program, 0 if none: a crash after it is only a bad exit."""
-    cluster = fatal_cluster(stream, passed, finished=finished)
-    return max((trace.end for chain in cluster for trace in chain if trace.uncaught), default=0)
 
 
 def _kind_of_time_limit(frames: Sequence[Frame]) -> Kind:
