@@ -11,7 +11,6 @@ import stat
 import sys
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 from analyzers.model import Bundle, Skipped, Source
 from analyzers.records import dataclass
@@ -56,14 +55,14 @@ def open_bundle(
     skipped: tuple[Skipped, ...] = ()
     log = None if job_log is None else _open_log(job_log, budget)
     if path is not None and path != STDIN and _is_folder(path):
-        sources, skipped = _open_folder(Path(path), budget)
+        sources, skipped = _open_folder(path, budget)
     elif path is not None:
         data = spooled(_stdin_pieces()) if path == STDIN else _map_file(path)
         if not len(data) and (log is None or path.lower().endswith(ARCHIVE_NAMES)):
             raise UnreadableError(
                 "standard input: the input is empty" if path == STDIN else f"{path}: the file is empty"
             )
-        found = _open_archive(data, STDIN if path == STDIN else Path(path).name, budget)
+        found = _open_archive(data, STDIN if path == STDIN else os.path.basename(path), budget)
         if found is not None:
             sources, skipped = found
         elif path.lower().endswith(ARCHIVE_NAMES):
@@ -93,11 +92,11 @@ def _open_archive(data: Mapped, label: str, budget: Budget) -> Found | None:
 def _is_folder(path: str) -> bool:
     """Tell a folder from a file that can be read; neither is an error."""
     try:
-        kind = stat.S_IFMT(Path(path).stat().st_mode)
+        kind = stat.S_IFMT(os.stat(path).st_mode)
         if kind == stat.S_IFDIR:
             os.scandir(path).close()
         elif kind == stat.S_IFREG:
-            Path(path).open("rb").close()
+            open(path, "rb").close()
         else:
             raise UnreadableError(f"{path}: neither a folder nor a regular file")
     except (OSError, ValueError) as why:
@@ -119,7 +118,7 @@ def _mapped_log(data: Mapped, budget: Budget) -> Source:
 
 
 def _map_file(path: str) -> Mapped:
-    with Path(path).open("rb") as file:
+    with open(path, "rb") as file:
         return mapped(file)
 
 
@@ -138,32 +137,34 @@ def _mapped_pieces(data: Mapped, budget: Budget) -> Iterator[bytes]:
         yield piece
 
 
-def _open_folder(root: Path, budget: Budget) -> tuple[tuple[Source, ...], tuple[Skipped, ...]]:
+def _open_folder(root: str, budget: Budget) -> tuple[tuple[Source, ...], tuple[Skipped, ...]]:
     sources: list[Source] = []
     skipped: list[Skipped] = []
     for folder, folders, files in os.walk(root, onerror=lambda why: skipped.append(_unlisted(root, why))):
         folders.sort()
+        inside = os.path.relpath(folder, root)
         for file in sorted(files):
-            path = Path(folder, file)
-            name = path.relative_to(root).as_posix().encode("utf-8", "replace").decode()
+            path = os.path.join(folder, file)
+            name = file if inside == os.curdir else os.path.join(inside, file)
+            name = name.replace(os.sep, "/").encode("utf-8", "replace").decode()
             if len(sources) >= budget.limits.entries:
-                skipped.append(Skipped(root.name, f"only its first {budget.limits.entries} files are read"))
+                skipped.append(Skipped(os.path.basename(os.path.abspath(root)), f"only its first {budget.limits.entries} files are read"))
                 return tuple(sources), tuple(skipped)
-            if not path.is_file() or path.is_symlink():
+            if not os.path.isfile(path) or os.path.islink(path):
                 skipped.append(Skipped(name, "it is a link or a device, not a file"))
                 continue
-            sources.append(Source(name, partial(_path_pieces, path, name, budget), path.stat().st_size))
+            sources.append(Source(name, partial(_path_pieces, path, name, budget), os.stat(path).st_size))
     return tuple(sources), tuple(skipped)
 
 
-def _unlisted(root: Path, why: OSError) -> Skipped:
+def _unlisted(root: str, why: OSError) -> Skipped:
     return Skipped(os.path.relpath(why.filename, root), f"the folder could not be read: {why.strerror}")
 
 
-def _path_pieces(path: Path, name: str, budget: Budget) -> Iterator[bytes]:
+def _path_pieces(path: str, name: str, budget: Budget) -> Iterator[bytes]:
     done = 0
     try:
-        with path.open("rb", buffering=0) as file:
+        with open(path, "rb", buffering=0) as file:
             while piece := file.read(PIECE):
                 done += len(piece)
                 if not budget.spend(name, done, done):
