@@ -148,7 +148,8 @@ def _open_folder(root: str, budget: Budget) -> tuple[tuple[Source, ...], tuple[S
             name = file if inside == os.curdir else os.path.join(inside, file)
             name = name.replace(os.sep, "/").encode("utf-8", "replace").decode()
             if len(sources) >= budget.limits.entries:
-                skipped.append(Skipped(os.path.basename(os.path.abspath(root)), f"only its first {budget.limits.entries} files are read"))
+                label = os.path.basename(os.path.abspath(root))
+                skipped.append(Skipped(label, f"only its first {budget.limits.entries} files are read"))
                 return tuple(sources), tuple(skipped)
             if not os.path.isfile(path) or os.path.islink(path):
                 skipped.append(Skipped(name, "it is a link or a device, not a file"))
