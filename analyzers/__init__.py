@@ -1,5 +1,1 @@
 """Named byte streams in, one diagnosis out. Pure: the same input gives the same output."""
-
-from analyzers.analyze import analyze
-
-__all__ = ["analyze"]

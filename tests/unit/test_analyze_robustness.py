@@ -8,7 +8,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzers import analyze
+from analyzers.analyze import analyze
 from analyzers.model import Diagnosis
 from analyzers.rules import RuleSet
 from config.rule_files import rule_documents

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analyzers import analyze
+from analyzers.analyze import analyze
 from analyzers.model import Category, Confidence, Diagnosis
 from analyzers.rules import RuleSet
 from config.rule_files import rule_documents

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzers import analyze
+from analyzers.analyze import analyze
 from analyzers.model import Category, Diagnosis, Role
 from analyzers.rules import RuleSet
 from config.rule_files import rule_documents

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from analyzers import analyze
+from analyzers.analyze import analyze
 from analyzers.model import Category, Diagnosis
 from analyzers.parsers.pytest_ids import read_progress, section_name, split_id
 from analyzers.rules import RuleSet

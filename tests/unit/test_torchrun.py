@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from analyzers import analyze
+from analyzers.analyze import analyze
 from analyzers.model import Category, Confidence, Diagnosis
 from analyzers.parsers.torchrun import LauncherReader, LauncherReport
 from analyzers.reading.scan import Line
