@@ -1,22 +1,26 @@
-"""`mlm analyze`: the analysis of one job, offline, from its artifact and its log."""
+"""`mlm analyze`: the analysis of one job, offline, from its artifact and its log.
+
+Half of what a small artifact takes is loading modules: what not every run needs is imported where it is needed.
+"""
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import shutil
 import sys
 import time
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from analyzers.records import dataclass
+
 if TYPE_CHECKING:
+    import argparse
+
     from analyzers.model import Diagnosis
     from bot.archives import Budget
 
 ANALYSED, BAD_USAGE, NOTHING = 0, 2, 3
-INTERRUPTED = 130  # as a shell tells Ctrl-C
+INTERRUPTED, UNREAD = 130, 141  # as a shell tells Ctrl-C, and a reader that has gone
 
 #: Progress is for long work: nothing is shown before this many seconds, and then this often.
 PROGRESS_AFTER_S = 0.5
@@ -28,8 +32,54 @@ example:     mlm analyze logs.zip --job-log job.log --job-name 'tests/unit_tests
 """
 
 
+FORMATS = ("text", "json", "markdown")
+#: The options, each with one value, and what `Options` calls it.
+VALUES = {
+    "--job-log": "job_log",
+    "--job-name": "job_name",
+    "--repo": "repo",
+    "--changed-files": "changed_files",
+    "--format": "format",
+    "--output": "output",
+    "-o": "output",
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked for; None for what was not said."""
+
+    path: str | None = None
+    job_log: str | None = None
+    job_name: str | None = None
+    repo: str | None = None
+    changed_files: str | None = None
+    format: str = FORMATS[0]
+    output: str | None = None
+
+
+def read_words(words: Sequence[str]) -> Options | None:
+    """Read the words after `mlm analyze` if they are as plain as they mostly are.
+
+    Returns:
+        What argparse would say; None for anything that it should look at: mistakes, `--help`, short forms, `--x=y`.
+    """
+    given: dict[str, str] = {}
+    left = iter(words)
+    for word in left:
+        name = VALUES.get(word, "path")
+        value = word if name == "path" else next(left, "-")
+        if (name == "path" and name in given) or (value.startswith("-") and (name, value) != ("path", "-")):
+            return None
+        given[name] = value
+    options = Options(**given)
+    return options if options.format in FORMATS and (options.path, options.job_log) != (None, None) else None
+
+
 def add_parser(subparsers: Any) -> None:
     """Declare the command's arguments."""
+    import argparse  # noqa: PLC0415
+
     parser = subparsers.add_parser(
         "analyze",
         help="say what failed first, where and why, from a job's logs",
@@ -47,17 +97,21 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--changed-files", metavar="FILE", help="what the pull request changes: one path per line, or a unified diff"
     )
-    parser.add_argument(
-        "--format", choices=("text", "json", "markdown"), default="text", help="how to answer (default: text)"
-    )
+    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="how to answer (default: text)")
     parser.add_argument("-o", "--output", metavar="FILE", help="write the answer to FILE instead of the terminal")
     parser.set_defaults(parser=parser)
 
 
-def run(options: argparse.Namespace) -> int:
+def run(asked: argparse.Namespace) -> int:
+    """Carry out what argparse has read."""
+    given = vars(asked)
+    if asked.path is None and asked.job_log is None:
+        asked.parser.error("give a PATH, a --job-log, or both")
+    return answer(Options(**{name: given[name] for name in ("path", *VALUES.values())}))
+
+
+def answer(options: Options) -> int:
     """Analyse, answer on standard output or in a file, and return the exit status."""
-    if options.path is None and options.job_log is None:
-        options.parser.error("give a PATH, a --job-log, or both")
     from bot.archives import UnreadableError  # noqa: PLC0415  (`mlm --help` needs none of it)
 
     progress = _Progress(shown=sys.stderr.isatty())
@@ -75,15 +129,17 @@ def run(options: argparse.Namespace) -> int:
             print(f"mlm analyze: {skipped.name}: {skipped.why}", file=sys.stderr)
         print("mlm analyze: there is no log here to analyse", file=sys.stderr)
         return NOTHING
-    return _answer(diagnosis, options)
+    return _write(diagnosis, options)
 
 
-def _diagnose(options: argparse.Namespace, progress: _Progress) -> Diagnosis:
+def _diagnose(options: Options, progress: _Progress) -> Diagnosis:
     from bot.diagnose import JobFiles, diagnose_path  # noqa: PLC0415
 
     path, log, name = options.path, options.job_log, options.job_name
     if not options.repo and not options.changed_files:
         return diagnose_path(path, job_log=log, job_name=name, watch=progress.update)
+    from pathlib import Path  # noqa: PLC0415
+
     from bot.checkout import Checkout, read_changed, relate  # noqa: PLC0415
 
     # What is mistyped is said before an hour of logs is read.
@@ -94,17 +150,21 @@ def _diagnose(options: argparse.Namespace, progress: _Progress) -> Diagnosis:
     return relate(diagnosis, checkout, changed, job_name=name)
 
 
-def _answer(diagnosis: Diagnosis, options: argparse.Namespace) -> int:
+def _write(diagnosis: Diagnosis, options: Options) -> int:
     to_terminal = options.output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     text = render(diagnosis, options.format, color=to_terminal).rstrip("\n") + "\n"
-    if options.output is None:
-        sys.stdout.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
-        sys.stdout.write(text)
-        return ANALYSED
     try:
-        Path(options.output).write_text(text, encoding="utf-8", errors="replace")
+        if options.output is None:
+            sys.stdout.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        else:
+            with open(options.output, "w", encoding="utf-8", errors="replace") as file:
+                file.write(text)
+    except BrokenPipeError:
+        return UNREAD
     except OSError as why:
-        print(f"mlm analyze: {options.output}: {why.strerror}", file=sys.stderr)
+        print(f"mlm analyze: {options.output or 'standard output'}: {why.strerror}", file=sys.stderr)
         return BAD_USAGE
     return ANALYSED
 
@@ -112,6 +172,8 @@ def _answer(diagnosis: Diagnosis, options: argparse.Namespace) -> int:
 def render(diagnosis: Diagnosis, form: str, *, color: bool) -> str:
     """Put a diagnosis into words of the wanted form."""
     if form == "json":
+        import json  # noqa: PLC0415
+
         return json.dumps(diagnosis.as_json(), ensure_ascii=False, indent=2)
     if form == "markdown":
         from handlers.render.report import render_diagnosis  # noqa: PLC0415
@@ -119,9 +181,16 @@ def render(diagnosis: Diagnosis, form: str, *, color: bool) -> str:
         return render_diagnosis(diagnosis)
     from handlers.render.text import WIDTH, render_text  # noqa: PLC0415
 
-    # COLUMNS, or the terminal's own width; there is none in a pipe.
-    width = shutil.get_terminal_size((0, 0)).columns
-    return render_text(diagnosis, color=color, width=width or WIDTH)
+    return render_text(diagnosis, color=color, width=_columns() or WIDTH)
+
+
+def _columns() -> int:
+    """Return the width of the terminal, or COLUMNS in its place; 0 in a pipe."""
+    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
+        return 0
+    import shutil  # noqa: PLC0415 (it loads every packer that there is)
+
+    return shutil.get_terminal_size((0, 0)).columns
 
 
 def _ranks(budget: Budget) -> str:

@@ -1,11 +1,11 @@
-"""`mlm`: one command line, one file per command. Only the command that was asked for is imported: start-up is felt."""
+"""`mlm`: one command line, one file per command. Only what was asked for is imported: start-up is felt."""
 
 from __future__ import annotations
 
-import argparse
-import importlib
+import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 #: Command and what it does, as `mlm --help` shows it. The module `bot.cli.<command>` has `add_parser` and `run`.
 COMMANDS = {
@@ -18,6 +18,18 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status of the process."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["analyze"]:
+        from bot.cli.analyze import answer, read_words  # noqa: PLC0415
+
+        if (options := read_words(words[1:])) is not None:
+            return answer(options)
+    return _parse_and_run(words)
+
+
+def _parse_and_run(words: list[str]) -> int:
+    import argparse  # noqa: PLC0415 (with what it loads, it takes longer than to read a small artifact)
+    import importlib  # noqa: PLC0415
+
     parser = argparse.ArgumentParser(
         prog="mlm", description="Says what failed first, where and why, when a GPU-training CI goes red."
     )
@@ -34,5 +46,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(module.run(parser.parse_args(words)))
 
 
+def start() -> NoReturn:
+    """Run the command of this process, and end it."""
+    if sys.argv[1:2] != ["analyze"]:
+        sys.exit(main())
+    try:
+        status = main()
+    except KeyboardInterrupt:  # before there was anything to clear away
+        status = 130
+    # All is written, no thread runs and no file is open: to take a hundred modules apart would serve nobody.
+    os._exit(status)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import pty
@@ -14,7 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from job_logs import failed, job_log, step
+
+from bot.cli import analyze
 
 OOM = """Traceback (most recent call last):
   File "/opt/megatron-lm/pretrain_gpt.py", line 12, in <module>
@@ -23,6 +28,8 @@ OOM = """Traceback (most recent call last):
     x = torch.empty(1)
 torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.11 GiB
 """
+#: With it Python keeps no compiled modules, and we keep no parsed rules.
+UNWRITTEN = ("PYTHONDONTWRITEBYTECODE",)
 JOB = "gpt/gpt3_mcore_te_tp1_pp1 - latest"
 
 
@@ -154,20 +161,76 @@ def test_standard_input(artifact: Path) -> None:
     assert json.loads(done.stdout)["category"] == "cuda_oom"
 
 
-def test_analyze_loads_no_server(artifact: Path) -> None:
-    """Start-up is felt: neither the engine nor an HTTP library, and no other command, is imported."""
-    script = (
-        "import sys; from bot.cli.main import main; main(sys.argv[1:]);"
-        "heavy = {'dbos', 'aiohttp', 'sqlalchemy', 'gidgethub', 'bot.cli.serve', 'bot.cli.demo'};"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
+def test_analyze_loads_little(artifact: Path) -> None:
+    """Start-up is felt: no server, no other command, and nothing of the standard library that takes long."""
+    heavy = {"dbos", "aiohttp", "sqlalchemy", "gidgethub", "bot.cli.serve", "bot.cli.demo", "pydantic", "rich"}
+    slow = {"argparse", "asyncio", "dataclasses", "inspect", "logging", "pathlib", "shutil", "subprocess", "tempfile"}
+    script = "import sys; from bot.cli.main import main; main(sys.argv[1:]); print(*sys.modules)"
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", *UNWRITTEN)}
+    for _ in range(2):  # the first may have to parse the rules
+        done = subprocess.run(
+            [sys.executable, "-c", script, "analyze", str(artifact), "-o", os.devnull],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert "analyzers.analyze" in done.stdout.split()
+    assert (heavy | slow) & set(done.stdout.split()) == set()
+
+
+WORDS = st.sampled_from(
+    [
+        *("logs.zip", "-", "", "a b", "json", "text", "markdown"),
+        *("--job-log", "--job-name", "--repo", "--changed-files", "--format", "-o", "--output"),
+        *("--form", "--format=json", "-ofile", "--", "-x", "-1", "--help"),
+    ]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(WORDS, max_size=6))
+def test_plain_words_are_read_as_argparse_reads_them(words: list[str]) -> None:
+    parser = argparse.ArgumentParser()
+    analyze.add_parser(parser.add_subparsers())
+    plain = analyze.read_words(words)
+    if plain is not None:
+        asked = parser.parse_args(["analyze", *words])
+        assert plain == analyze.Options(**{name: getattr(asked, name) for name in analyze.Options.__match_args__})
+
+
+@pytest.mark.parametrize("words", [["x"], ["-"], ["x", "--job-log", "y", "-o", "z"], ["--format", "json", "x"]])
+def test_what_people_type_is_plain(words: list[str]) -> None:
+    assert analyze.read_words(words) is not None
+
+
+def test_an_answer_that_nobody_reads_ends_in_silence(artifact: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
     done = subprocess.run(
-        [sys.executable, "-c", script, "analyze", str(artifact), "-o", os.devnull],
-        capture_output=True,
+        [sys.executable, "-m", "bot.cli.main", "analyze", str(artifact)],
+        stdout=writer,
+        stderr=subprocess.PIPE,
         text=True,
-        check=True,
+        check=False,
+        timeout=60,
     )
-    assert done.stdout.strip() == "[]"
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a full device")
+def test_an_answer_that_cannot_be_written_is_a_sentence(artifact: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "bot.cli.main", "analyze", str(artifact)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert (done.returncode, done.stderr) == (2, "mlm analyze: standard output: No space left on device\n")
 
 
 def test_ctrl_c_ends_quickly_and_leaves_nothing(tmp_path: Path) -> None:
@@ -198,7 +261,6 @@ def test_progress_is_shown_for_long_work_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from bot.archives import Budget
-    from bot.cli import analyze
 
     logs = {f"1/none_ab12cd34/attempt_0/{rank}/{stream}.log": 1 for rank in range(4) for stream in ("stdout", "stderr")}
     now = [0.0]
