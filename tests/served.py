@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -60,8 +61,9 @@ class Served:
     `met`: up means that GitHub has been asked who we are, too.
     """
 
-    def __init__(self, env: dict[str, str], *, met: bool = True) -> None:
+    def __init__(self, env: dict[str, str], *, met: bool = True, command: Sequence[str] = COMMAND) -> None:
         self._env = env
+        self._command = command
         self._met = met
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
@@ -71,7 +73,8 @@ class Served:
         self.url = ""
 
     async def __aenter__(self) -> Self:
-        self._process = await asyncio.create_subprocess_exec(*COMMAND, env=self._env, stderr=asyncio.subprocess.PIPE)
+        pipe = asyncio.subprocess.PIPE
+        self._process = await asyncio.create_subprocess_exec(*self._command, env=self._env, stderr=pipe)
         self._reader = asyncio.create_task(self._read())
         async with asyncio.timeout(START_LIMIT_S):
             await self._up.wait()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from crash import run_and_kill
-from crash_steps import WRITES, kill_at_each_request
+from crash_points import AFTER, BEFORE
+from crash_steps import Step, kill_at_steps
 
 
 async def test_killed_at_random_moments(tmp_path: Path) -> None:
@@ -15,7 +16,14 @@ async def test_killed_at_random_moments(tmp_path: Path) -> None:
     assert outcome.carried.twice > 20
 
 
-async def test_killed_at_a_write_that_is_carried_out_all_the_same(tmp_path: Path) -> None:
-    steps = await kill_at_each_request(tmp_path, "rerun", carried=True, methods=WRITES, most=3)
-    assert steps.clean, list(zip(steps.where, steps.verdicts, strict=False))
-    assert steps.where
+async def test_killed_once_at_steps_of_a_rerun(tmp_path: Path) -> None:
+    """Where a repeated effect would hurt most: the note of the re-run, the call itself, the step's result."""
+    wanted = [
+        Step(AFTER, "INSERT mlm_memory rerun", "rerun"),
+        Step(AFTER, "POST /repos/#/#/actions/jobs/#/rerun", "rerun"),
+        Step(BEFORE, "UPDATE workflow_status command + INSERT operation_outputs perform command", "rerun"),
+        Step(AFTER, "POST /repos/#/#/issues/#/comments", "rerun"),
+    ]
+    swept = await kill_at_steps(tmp_path, wanted, to_the_end=False)
+    assert swept.killed == wanted
+    assert swept.verdict.clean, swept.verdict
