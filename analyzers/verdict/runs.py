@@ -17,6 +17,7 @@ from analyzers.verdict.blame import NODE_LEVEL, assign_blame
 from analyzers.verdict.category import Kind as FoundKind
 from analyzers.verdict.findings import of_trace
 from analyzers.verdict.nodes import Shifts, hosts_as_nodes, shifts_of
+from analyzers.verdict.starts import is_alone, one_start_each
 from analyzers.verdict.story import RankStory, StoryTeller
 
 _PID = pattern(r"\bpid=?'?(\d+)|Killed process (\d+)")
@@ -59,7 +60,7 @@ def gather_runs(
         newest: the folder of the newest run, from the job's log.
     """
     readings = hosts_as_nodes(readings)
-    starts = _one_start_each(readings)
+    starts = one_start_each(readings)
     keys = [key for start in starts for key in start]
     loose = [reading for reading in readings if reading.place.run not in keys]
     runs = []
@@ -74,54 +75,6 @@ def gather_runs(
         if run.clock is not None:
             clocks.setdefault((run.key.test, run.key.repeat, run.key.folder), []).append(run.clock)
     return sorted(runs, key=lambda run: _order(run, newest, clocks))
-
-
-def _one_start_each(readings: Sequence[LogReading]) -> list[list[RunKey]]:
-    """Sort the folders into starts: the launcher of each node makes its own folder, with other ranks in it."""
-    ranks: dict[RunKey, set[int]] = {}
-    for reading in readings:
-        if _has_ranks(reading):
-            ranks.setdefault(reading.place.run, set())
-        if reading.place.kind is Kind.RANK and reading.prefix_rank is not None:
-            ranks[reading.place.run].add(reading.prefix_rank)
-    if not ranks:
-        told = (r for r in readings if r.launcher.failures or (r.place.kind is Kind.RESULTS and r.streams))
-        return [[key] for key in sorted({r.place.run for r in told})]
-    starts: list[list[RunKey]] = []
-    for key in sorted(ranks, key=lambda key: (key.test, key.repeat, key.attempt, min(ranks[key], default=0), key)):
-        last = starts[-1] if starts else None
-        if last is not None and _is_next_node(last, key, ranks):
-            last.append(key)
-        else:
-            starts.append([key])
-    return starts
-
-
-def _is_next_node(start: Sequence[RunKey], key: RunKey, ranks: Mapping[RunKey, set[int]]) -> bool:
-    before = start[-1]
-    if (before.test, before.repeat, before.attempt) != (key.test, key.repeat, key.attempt):
-        return False
-    known = set[int]().union(*(ranks[part] for part in start))
-    if known and ranks[key]:
-        return min(ranks[key]) > max(known)
-    # No line names a rank: only where each node made one folder it is known which belong together.
-    alike = [k for k in ranks if (k.test, k.repeat, k.attempt) == (key.test, key.repeat, key.attempt)]
-    return all(k.node for k in alike) and len({k.node for k in alike}) == len(alike)
-
-
-def _has_ranks(reading: LogReading) -> bool:
-    if reading.place.kind is Kind.LAUNCHER:
-        return False  # it quotes ranks, but their own folder is the start's
-    ranked = reading.place.kind is Kind.RANK or any(stream.rank is not None for stream in reading.streams)
-    return ranked or _is_alone(reading)
-
-
-def _is_alone(reading: LogReading) -> bool:
-    """Whether the log of no rank is that of a job with one process: it ran tests, raised or crashed."""
-    if reading.place.kind is not Kind.WOVEN or reading.launcher.failures or len(reading.streams) != 1:
-        return False
-    stream = reading.streams[0]
-    return stream.rank is None and bool(stream.sessions or stream.crashes or stream.chains)
 
 
 def _covers(outer: RunKey, key: RunKey) -> bool:
@@ -219,7 +172,7 @@ def _by_rank(readings: Sequence[LogReading], shifts: Shifts) -> dict[int, list[S
         for stream in reading.streams:
             if stream.rank is not None:
                 streams.setdefault(stream.rank, []).append(stream)
-            elif _is_alone(reading) or reading.place.kind is Kind.RESULTS:
+            elif is_alone(reading) or reading.place.kind is Kind.RESULTS:
                 streams.setdefault(0, []).append(stream)
     return streams
 

@@ -1,0 +1,107 @@
+"""Which folders make up one start of the workers: the launcher of each node makes its own, with a random name.
+
+A launcher that starts again makes another folder, and so does the script's second run of pytest; then each node has
+several. Which of them ran together is told by the global ranks in their lines, by what they ran, and by when.
+Source: torch 2.13, distributed/elastic/multiprocessing (log directories of an agent).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from analyzers.parsers.rank_log import LogReading
+from analyzers.reading.layout import Kind, RunKey
+from analyzers.records import dataclass, field
+
+
+@dataclass
+class _Folder:
+    """What is known of one folder: the ranks on its node, how far these are from the global ones, what ran, when."""
+
+    key: RunKey
+    local: set[int] = field(default_factory=set)
+    shifts: Counter[int] = field(default_factory=Counter)
+    tests: set[str] = field(default_factory=set)
+    clock: float | None = None
+
+    @property
+    def ranks(self) -> set[int]:
+        """The global ranks, none where no line names one."""
+        shift = max(self.shifts.items(), key=lambda item: (item[1], -item[0]))[0] if self.shifts else None
+        return set() if shift is None else {rank + shift for rank in self.local}
+
+    @property
+    def place(self) -> tuple[str, int, int]:
+        """What the folders of one start have in common."""
+        return self.key.test, self.key.repeat, self.key.attempt
+
+
+def one_start_each(readings: Sequence[LogReading]) -> list[list[RunKey]]:
+    """Sort the folders into starts, the parts of one start in the order of their ranks."""
+    folders = _folders(readings)
+    if not folders:
+        told = (r for r in readings if r.launcher.failures or (r.place.kind is Kind.RESULTS and r.streams))
+        return [[key] for key in sorted({r.place.run for r in told})]
+    starts: list[list[_Folder]] = []
+    for folder in sorted(folders, key=lambda one: (one.place, min(one.ranks, default=0), one.key.node, one.key)):
+        fitting = [start for start in starts if _is_next_node(start, folder, folders)]
+        if fitting:
+            max(fitting, key=lambda start: _likeness(start, folder)).append(folder)
+        else:
+            starts.append([folder])
+    return [[folder.key for folder in start] for start in starts]
+
+
+def is_alone(reading: LogReading) -> bool:
+    """Whether the log of no rank is that of a job with one process: it ran tests, raised or crashed."""
+    if reading.place.kind is not Kind.WOVEN or reading.launcher.failures or len(reading.streams) != 1:
+        return False
+    stream = reading.streams[0]
+    return stream.rank is None and bool(stream.sessions or stream.crashes or stream.chains)
+
+
+def _folders(readings: Iterable[LogReading]) -> list[_Folder]:
+    folders: dict[RunKey, _Folder] = {}
+    for reading in readings:
+        if not _has_ranks(reading):
+            continue
+        folder = folders.setdefault(reading.place.run, _Folder(reading.place.run))
+        if reading.place.kind is Kind.RANK:
+            local = reading.place.local_rank or 0
+            folder.local.add(local)
+            if reading.prefix_rank is not None:
+                folder.shifts[reading.prefix_rank - local] += 1
+        for stream in reading.streams:
+            folder.tests.update(test for session in stream.sessions for test in session.outcomes)
+            if stream.clock is not None:
+                folder.clock = max(stream.clock, folder.clock or stream.clock)
+    return list(folders.values())
+
+
+def _has_ranks(reading: LogReading) -> bool:
+    if reading.place.kind is Kind.LAUNCHER:
+        return False  # it quotes ranks, but their own folder is the start's
+    ranked = reading.place.kind is Kind.RANK or any(stream.rank is not None for stream in reading.streams)
+    return ranked or is_alone(reading)
+
+
+def _is_next_node(start: Sequence[_Folder], folder: _Folder, folders: Sequence[_Folder]) -> bool:
+    nodes = {part.key.node for part in start}
+    if start[0].place != folder.place or (folder.key.node and folder.key.node in nodes):
+        return False
+    known = set[int]().union(*(part.ranks for part in start))
+    if known and folder.ranks:
+        return min(folder.ranks) > max(known)
+    # No line names a rank: only where each node made as many folders it is known that each start has one of each.
+    made = Counter(one.key.node for one in folders if one.place == folder.place)
+    return "" not in made and len(set(made.values())) == 1
+
+
+def _likeness(start: Sequence[_Folder], folder: _Folder) -> tuple[float, float]:
+    """How much a folder has in common with a start: the tests, then the time."""
+    first = start[0]
+    either = first.tests | folder.tests
+    alike = len(first.tests & folder.tests) / len(either) if either else 0.0
+    apart = abs(first.clock - folder.clock) if first.clock is not None and folder.clock is not None else float("inf")
+    return alike, -apart
