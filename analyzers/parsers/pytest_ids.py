@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from analyzers.patterns import pattern
+from analyzers.reading.lines import Alike, Stretch
 
 RESULTS = ("PASSED", "FAILED", "ERROR", "SKIPPED", "XFAIL", "XPASS")
 
@@ -11,6 +15,23 @@ _HEAD = pattern(r"(?P<id>[\w./+@-]+\.py::[\w:.<>-]+)(?P<bracket>\[)?")
 #: A result stands at the end, or before "(reason)", "[ 10%]" or both. "ERROR:logger:..." is a log line glued to the id.
 _RESULT = pattern(rf"\s*(?P<result>{'|'.join(RESULTS)})(?:\s+\(.*\)|\s+- .*)?(?:\s*\[\s*\d+%\])?\s*$")
 _WORKER = pattern(r"^\[gw\d+\](?: \[ *\d+%\])? (?P<result>[A-Z]+) (?P<id>\S+\.py::.+)$")
+_COLOUR = r"(?:\x1b\[[\d;]{0,9}m)*"
+#: A line as most are: nothing in it needs a second look, and nothing before it is a stamp or the prefix of a rank.
+_PLAIN = (
+    r"[a-z./][\w./+@-]{0,400}\.py::[\w:.<>-]{1,400}(?:\[[!-Z^-~\\]{0,400}\])?"
+    rf" {_COLOUR}(?:PASSED|SKIPPED(?:{_COLOUR} \([ -9;-~]{{0,400}}\))?){_COLOUR} *(?:\[ *\d{{1,3}}%\])?{_COLOUR} *\n"
+)
+#: Many such lines one after the other.
+PLAIN_RESULTS = Alike(re.compile(f"(?:{_PLAIN})+".encode()), (".py::", "PASSED", "SKIPPED"))
+
+
+def read_results(stretch: Stretch) -> Iterator[tuple[str, str, int, int]]:
+    """Yield node id, result, number and offset of each line of `PLAIN_RESULTS`, as `read_progress` reads them."""
+    offset = stretch.offset
+    for number, text in enumerate(stretch.text[:-1].split("\n"), stretch.number):
+        node_id, _, rest = text.partition(" ")
+        yield node_id, "SKIPPED" if "SKIPPED" in rest else "PASSED", number, offset
+        offset += len(text) + 1
 
 
 def split_id(text: str) -> tuple[str, str] | None:

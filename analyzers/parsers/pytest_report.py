@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from analyzers.parsers.pytest_ids import read_bare_result, read_progress, section_name, split_id
+from analyzers.parsers.pytest_ids import read_bare_result, read_progress, read_results, section_name, split_id
 from analyzers.parsers.pytest_sections import Report, SectionReader
 from analyzers.patterns import pattern
-from analyzers.reading.scan import Line
+from analyzers.reading.scan import Line, Stretch
 from analyzers.records import dataclass, field, replace
 
 _RULED = pattern(r"^=+ (?P<title>\S.*?) =+$")
@@ -26,23 +26,28 @@ _AT_ONCE = pattern(
 #: After the error lines of a report that stands alone only these still belong to it.
 _GOES_ON = pattern(r"^(?:E(?: |$)|\s*$|[^\s:]+:\d+: )")
 _BAD = ("FAILED", "ERROR")
+#: The last header while tests run.
+_IN_PROGRESS = ("", "test session starts")
 #: A subtest that failed: the test that it is a part of failed, though its own line says PASSED.
 _SUBTEST = pattern(r"^SUBFAIL(?:ED)?(?:\[.*?\])?(?: ?\(.*?\))? (?=\S+\.py::)")
 _SUBTEST_TITLE = pattern(r" (?:\[.*\] ?)?(?:\(.*\))?$")
 
 
-@dataclass
 class Outcome:
     """One test's result. `line` and `offset` are those of the result word; `result` is None while the test runs.
 
     `summary` is the line in the short summary, with its number: all there is of a failure under `--tb=no`.
     """
 
-    node_id: str
-    line: int
-    offset: int
-    result: str | None = None
-    summary: tuple[int, str] | None = None
+    __slots__ = ("line", "node_id", "offset", "result", "summary")  # no dataclass: there are tens of thousands
+
+    def __init__(self, node_id: str, line: int, offset: int, result: str | None = None) -> None:
+        """Note a result, or with None that a test began."""
+        self.node_id = node_id
+        self.line = line
+        self.offset = offset
+        self.result = result
+        self.summary: tuple[int, str] | None = None
 
 
 @dataclass
@@ -131,9 +136,21 @@ class PytestReader:
             return True
         if self._title.startswith("short test summary"):
             return self._summary(line, text)
-        if self._title in ("", "test session starts"):
+        if self._title in _IN_PROGRESS:
             return self._progress(line, text)
         return bool(self._title)
+
+    def feed_results(self, stretch: Stretch) -> bool:
+        """Take a stretch of `PLAIN_RESULTS`, unless it must be read line by line; say whether it was taken."""
+        if self._section is not None or self._title not in _IN_PROGRESS:
+            return False
+        outcomes = self._session(stretch.number).outcomes
+        for node_id, result, number, offset in read_results(stretch):
+            known = outcomes.get(node_id)
+            if known is None or known.result is None:
+                outcomes[node_id] = Outcome(node_id, number, offset, result)
+        self._current = None
+        return True
 
     def end(self) -> None:
         """The log ends: settle what is open."""
@@ -239,6 +256,8 @@ class PytestReader:
 
 def _give_ids(session: Session) -> None:
     """Find the node id of each report: by its title among the tests that failed, then among all."""
+    if all(report.node_id is not None for report in session.reports):
+        return
     by_title: dict[str, list[Outcome]] = {}
     taken: set[str] = set()
     for outcome in session.outcomes.values():

@@ -8,12 +8,13 @@ from __future__ import annotations
 from analyzers.model import Source
 from analyzers.parsers.collectives import CollectiveEvent, CollectiveReader, clock
 from analyzers.parsers.native import Crash, NativeReader
+from analyzers.parsers.pytest_ids import PLAIN_RESULTS
 from analyzers.parsers.pytest_report import PytestReader, Session
 from analyzers.parsers.torchrun import LauncherReader, LauncherReport
 from analyzers.parsers.tracebacks import Trace, TracebackReader
 from analyzers.patterns import pattern
 from analyzers.reading.layout import ERROR_FILE, JUNIT, Kind, Place
-from analyzers.reading.scan import Anchor, Anchors, Line, LogScan
+from analyzers.reading.scan import Anchor, Anchors, Line, LogScan, Stretch
 from analyzers.records import dataclass, field
 from analyzers.rules import Rule, RuleMatch, RuleSet, Where
 
@@ -50,6 +51,7 @@ _PARSER_ANCHORS = (
     Anchor("using world size: ", most=20),
     Anchor("[rank", most=3),
     Anchor("+ Timeout +", after=150, most=10),
+    Anchor("Timeout (", after=150, most=10),
     Anchor("Watchdog caught collective", most=200),
     Anchor("ast enqueued", most=200),
     Anchor("monitoredBarrier", most=50),
@@ -165,6 +167,21 @@ class _Stream:
         if not self._native.feed(line) and text:
             self._note(line, text)
 
+    def feed_part(self, part: Line | Stretch) -> None:
+        """Take a line, or many of tests that did not fail: these change nothing but pytest's own state."""
+        if isinstance(part, Line):
+            self.feed(part)
+        elif self._native.timing_out or not self._pytest.feed_results(part):
+            for line in part.lines():
+                self.feed(line)
+        else:
+            self._pass(part)
+
+    def _pass(self, stretch: Stretch) -> None:
+        last = stretch.last(_TAIL)
+        self.reading.lines = last[-1][0]
+        self.reading.tail.extend(last)
+
     def _feed_traces(self, line: Line) -> bool:
         chains = len(self._traces.chains)
         if not self._traces.feed(line):
@@ -221,19 +238,21 @@ class RankLogReader:
         if place.stream in DOCUMENTS:
             return _read_document(source, place)
         woven = place.kind in (Kind.WOVEN, Kind.NCCL)
-        scan = LogScan(source, self.anchors, woven=woven)
+        own_rank = place.local_rank if place.kind is Kind.RANK else None
+        scan = LogScan(source, self.anchors, woven=woven, alike=PLAIN_RESULTS if own_rank is not None else None)
         launcher = LauncherReader()
         streams: dict[int | None, _Stream] = {}
         prefix_rank: int | None = None
-        for line in scan:
-            rank = _rank_of(line, place)
-            if place.kind is Kind.RANK and prefix_rank is None:
-                prefix_rank = line.rank
-            if rank is None and launcher.feed(line):
-                continue
+        for part in scan.parts():
+            rank = own_rank if isinstance(part, Stretch) else _rank_of(part, place)
+            if isinstance(part, Line):
+                if place.kind is Kind.RANK and prefix_rank is None:
+                    prefix_rank = part.rank
+                if rank is None and launcher.feed(part):
+                    continue
             if rank not in streams:
                 streams[rank] = _Stream(place, rank, self._rules)
-            streams[rank].feed(line)
+            streams[rank].feed_part(part)
         readings = tuple(streams[key].end(scan.lines) for key in sorted(streams, key=_none_last))
         if place.kind is Kind.RANK and prefix_rank is None and readings:
             prefix_rank = readings[0].said_rank

@@ -35,7 +35,11 @@ class Prefixes:
 
 def clean(raw: bytes) -> str:
     """Decode (bytes that are no UTF-8 become U+FFFD); drop escape sequences, control characters and the line's end."""
-    text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
+    return without_controls(raw.decode("utf-8", errors="replace").rstrip("\r\n"))
+
+
+def without_controls(text: str) -> str:
+    """Drop escape sequences and control characters."""
     if text.isprintable():
         return text
     if "\x1b" in text:

@@ -7,15 +7,14 @@ What comes out does not depend on where the chunks of the source happen to end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
-from typing import NamedTuple
 
 from analyzers.model import Source
 from analyzers.reading.anchors import Anchor, Anchors
 from analyzers.reading.clean import clean, may_have_prefixes, split_prefixes
+from analyzers.reading.lines import Alike, Line, Stretch
 from analyzers.reading.literals import Match, count_lines
 
-__all__ = ["Anchor", "Anchors", "Line", "LogScan"]
+__all__ = ["Alike", "Anchor", "Anchors", "Line", "LogScan", "Stretch"]
 
 #: A line longer than this is handled in pieces of this size, all with the number of the line.
 SEGMENT_BYTES = 64 * 1024
@@ -31,37 +30,30 @@ MAX_LINES = 200_000
 _NOISE = 500
 
 
-class Line(NamedTuple):
-    """A line of interest. `number` is 1-based and counts LF only; `offset` is in bytes from the start of the source.
-
-    `text` has no colours, stamp or rank prefix; `rank` is that of the prefix, `at` (UTC) that of GitHub's stamp. A line
-    with carriage returns gives several of these with the same number. `hit` tells an anchor's line from its company;
-    `by_torch`: the rank is torch's own word ("[rankN]:"), not that of whoever wove the file.
-    """
-
-    number: int
-    offset: int
-    text: str
-    rank: int | None = None
-    at: datetime | None = None
-    hit: bool = False
-    by_torch: bool = False
-
-
 class LogScan:
     """The lines of interest of one source, in order. Iterate once; after that the three counts are final.
 
     `counts`: how often each anchor occurred, in the order of `Anchors.anchors`; floods are counted to their limit.
     """
 
-    def __init__(self, source: Source, anchors: Anchors, *, woven: bool = False) -> None:
-        """Prepare; `woven`: the lines of several ranks stand in this file (see `split_prefixes`)."""
+    def __init__(self, source: Source, anchors: Anchors, *, woven: bool = False, alike: Alike | None = None) -> None:
+        """Prepare.
+
+        Args:
+            woven: the lines of several ranks stand in this file (see `split_prefixes`).
+            alike: what `parts` may hand on as stretches.
+        """
         self._source = source
         self._anchors = anchors
         self._woven = woven
         self._dropped: frozenset[int] = frozenset()
         self._noisy: frozenset[bytes] = frozenset()
         self._misses: dict[bytes, int] = {}
+        self._alike = alike
+        literals = alike.anchors if alike is not None else ()
+        self._common = [
+            i for i, anchor in enumerate(anchors.anchors) if anchor.literal in literals and not anchor.after
+        ]
         self._little = anchors.book(source.size_bytes)
         self._search = anchors.search(self._dropped, self._noisy, little=self._little)
         self._number = 1  # of the line at the place reached
@@ -80,7 +72,15 @@ class LogScan:
         return self._open
 
     def __iter__(self) -> Iterator[Line]:
-        """Read the source once and yield what is of interest."""
+        """Read the source once and yield the lines of interest."""
+        for part in self.parts():
+            if isinstance(part, Line):
+                yield part
+            else:
+                yield from part.lines()
+
+    def parts(self) -> Iterator[Line | Stretch]:
+        """Do the same, with lines that are alike in one."""
         for block, begin, end in _blocks(self._source.chunks()):
             yield from self._read_block(block, begin, end)
             self.size_bytes += end - begin
@@ -89,7 +89,7 @@ class LogScan:
         self.lines = self._number - 1 + self._open
         yield from self._read_tail()
 
-    def _read_block(self, block: bytes, begin: int, stop: int) -> Iterator[Line]:
+    def _read_block(self, block: bytes, begin: int, stop: int) -> Iterator[Line | Stretch]:
         """Yield from block[begin:stop], whole segments all of them; `pos` always stands at the start of one."""
         search = self._search
         hits = search.find(block) if self._emitted < MAX_LINES else []
@@ -104,6 +104,11 @@ class LogScan:
                 start = pos
             elif hit is not None:
                 start = _segment_start(block, pos, max(pos, hit[1]))
+                if self._alike is not None and (many := self._find_stretch(self._alike, block, start, stop)):
+                    self._pass_over(block, passed, start)
+                    yield self._take_stretch(many, base + start)
+                    pos = passed = start + len(many)
+                    continue
             else:
                 break
             end = _segment_end(block, start, stop)
@@ -124,6 +129,39 @@ class LogScan:
                 hits, reached = [(key, end + a, end + b) for key, a, b in search.find(block[end:stop])], 0
             pos = end
         self._pass_over(block, passed, stop)
+
+    def _find_stretch(self, alike: Alike, block: bytes, start: int, stop: int) -> bytes:
+        """Return the lines from `start` on that one by one would be told too, for no other anchors than they share."""
+        found = alike.stretch.match(block, start, stop)
+        if found is None:
+            return b""
+        many = found[0]
+        others = self._anchors.search(self._dropped.union(self._common), self._noisy, little=self._little)
+        for _, at, _ in others.find(many):
+            first = many.rfind(b"\n", 0, at) + 1
+            inside = {index for index, _, _ in self._anchors.find_in_line(many[first : many.find(b"\n", at)])}
+            if inside.difference(self._dropped, self._common):
+                many = many[:first]
+                break
+        return many if self._book_stretch(many) else b""
+
+    def _book_stretch(self, many: bytes) -> bool:
+        """Count the anchors and lines of a stretch, unless one of them is used up in it."""
+        anchors = self._anchors.anchors
+        counts = {index: self.counts[index] + many.count(anchors[index].literal.encode()) for index in self._common}
+        emitted = self._emitted + count_lines(many, 0, len(many))
+        if emitted > MAX_LINES or any(count > anchors[index].most for index, count in counts.items()):
+            return False
+        for index, count in counts.items():
+            self.counts[index] = count
+        self._emitted = emitted
+        return True
+
+    def _take_stretch(self, many: bytes, offset: int) -> Stretch:
+        self._tail, self._tail_cut = b"", False
+        stretch = Stretch(self._number, offset, many.decode("ascii"))
+        self._number += count_lines(many, 0, len(many))
+        return stretch
 
     def _count(self, inside: list[Match], key: bytes) -> bool:
         """Count the anchors of a line that has this key; say whether one of them is not used up."""

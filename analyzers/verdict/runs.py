@@ -130,12 +130,14 @@ def _stopped(readings: Sequence[LogReading]) -> Iterator[Finding]:
 
 
 def _green(streams: Mapping[int, Sequence[StreamReading]]) -> frozenset[str]:
-    results: dict[str, set[str | None]] = {}
+    passed: set[str] = set()
+    others: set[str] = set()
     for own in streams.values():
         for session in (session for stream in own for session in stream.sessions):
-            for outcome in session.outcomes.values():
-                results.setdefault(outcome.node_id, set()).add(outcome.result)
-    return frozenset(test for test, seen in results.items() if seen == {"PASSED"})
+            outcomes = session.outcomes
+            passed.update(test for test, outcome in outcomes.items() if outcome.result == "PASSED")
+            others.update(test for test, outcome in outcomes.items() if outcome.result != "PASSED")
+    return frozenset(passed - others)
 
 
 def _clocks(streams: Mapping[int, Sequence[StreamReading]]) -> list[float]:
