@@ -14,6 +14,7 @@ from analyzers.parsers.rank_log import StreamReading
 from analyzers.parsers.tracebacks import TracebackReader
 from analyzers.reading.layout import Place
 from analyzers.reading.scan import Line
+from analyzers.reading.whole_text import whole
 
 MAX_BYTES = 4 * 1024**2
 
@@ -46,4 +47,4 @@ def _callstack(data: bytes) -> str:
     message = document.get("message") if isinstance(document, dict) else None
     extra = message.get("extraInfo") if isinstance(message, dict) else None
     stack = extra.get("py_callstack") if isinstance(extra, dict) else None
-    return stack if isinstance(stack, str) else ""
+    return whole(stack) if isinstance(stack, str) else ""

@@ -15,6 +15,8 @@ from collections.abc import Callable
 
 from pydantic_core import from_json
 
+from analyzers.reading.whole_text import whole
+
 #: A dump of 20,000 entries with 60 frames each has about 6 million opcodes.
 MAX_OPCODES = 20_000_000
 PICKLE_MAGIC = b"\x80"
@@ -65,7 +67,7 @@ class _Machine:
 
     def step(self, name: str, argument: object) -> None:
         if name in _SCALARS:
-            self._stack.append(argument)
+            self._stack.append(whole(argument) if isinstance(argument, str) else argument)
         elif name in _CONSTANTS:
             self._stack.append(_CONSTANTS[name])
         elif name in _ACTIONS:

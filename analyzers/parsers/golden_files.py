@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from analyzers.model import Skipped, Source
 from analyzers.parsers.golden_series import MISSING, Series
+from analyzers.reading.whole_text import whole
 
 MAX_BYTES = 16 * 1024**2
 
@@ -49,7 +50,7 @@ def read_series(source: Source) -> dict[str, Series] | Skipped:
     found: dict[str, Series] = {}
     for metric, entry in document.items():
         try:
-            found[metric] = _Metric.model_validate(entry).series()
+            found[whole(metric)] = _Metric.model_validate(entry).series()
         except ValidationError:
             continue  # not a series: a request of an inference test, or a setting beside the metrics
     return found

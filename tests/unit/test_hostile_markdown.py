@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
 from analyzers.model import Category, Confidence, Diagnosis, Error, Evidence
 from handlers.commands.grammar import parse_line
 from handlers.commands.lines import command_lines
-from handlers.render.safe_text import code, fence, prose
+from tests.fuzz.markdown import SHOWN, check, tokens_of
 
 PIECES = (
     "@team",
@@ -76,39 +74,6 @@ PIECES = (
     "::add-mask::",
 )
 LOG_TEXT = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=6)), max_size=14).map("".join)
-GFM = MarkdownIt("gfm-like", {"html": True})
-SHOWN: dict[str, Callable[[str], str]] = {
-    "code": lambda text: f"before {code(text)} after",
-    "prose": lambda text: f"before {prose(text)} after",
-    "fence": lambda text: fence(text.split("\n")),
-    "in a list": lambda text: f"- {code(text)}: {prose(text)}",
-    "in a summary": lambda text: f"<details><summary>x</summary>\n\n{fence(text.splitlines())}\n\n</details>",
-}
-ALLOWED = {
-    "inline",
-    "text",
-    "code_inline",
-    "fence",
-    "paragraph_open",
-    "paragraph_close",
-    "softbreak",
-    "bullet_list_open",
-    "bullet_list_close",
-    "list_item_open",
-    "list_item_close",
-    "html_block",
-    "text_special",
-}
-#: What GitHub makes of plain text after rendering: mentions, issues, commits, and its own reading of addresses.
-LIVE = re.compile(r"@\w|(?<!\w)#\d|\bGH-\d|https?:|www\.|\b[0-9a-f]{7,40}\b|<!--|\[[ x]\]")
-
-
-def tokens_of(markdown: str) -> list[tuple[str, str]]:
-    found = []
-    for token in GFM.parse(markdown):
-        found.append((token.type, token.content))
-        found += [(child.type, child.content) for child in token.children or ()]
-    return found
 
 
 @pytest.mark.parametrize("way", SHOWN)
@@ -118,30 +83,9 @@ def tokens_of(markdown: str) -> list[tuple[str, str]]:
 @example(text="```\n@team\n```\n# head")
 @example(text="` `` ` @team `")
 @example(text="<!-- mlm-bot:report:0 -->")
+@example(text="/a¡")
 def test_log_text_makes_nothing_but_text_and_code(way: str, text: str) -> None:
-    markdown = SHOWN[way](text)
-    found = tokens_of(markdown)
-    assert {kind for kind, _ in found} <= ALLOWED, markdown
-    html = [content for kind, content in found if kind == "html_block"]
-    assert html in (
-        [],
-        ["<details><summary>x</summary>\n", "</details>\n"],
-        ["<details><summary>x</summary>\n", "</details>"],
-    )
-    plain = " ".join(content for kind, content in found if kind in {"text", "text_special"})
-    assert not LIVE.search(plain), markdown
-    assert "<!--" not in markdown
-    assert command_lines(markdown).texts == ()
-
-
-@pytest.mark.parametrize("way", SHOWN)
-@given(text=LOG_TEXT)
-@settings(max_examples=60, deadline=None)
-@example("/a¡")
-def test_no_line_of_it_is_a_command_of_another_bot(way: str, text: str) -> None:
-    starts = [line.lstrip(" >-*`") for line in SHOWN[way](text).split("\n")]
-    raw = [line.strip() for line in SHOWN[way](text).split("\n")]
-    assert not [line for line in raw if re.match(r"(/[a-z]+\b(?!/)|@[a-z])", line)], starts
+    check(way, text)
 
 
 @given(st.text(max_size=300))

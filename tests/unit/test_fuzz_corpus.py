@@ -1,0 +1,64 @@
+"""What broke an entry once, or shows what it is made of, is run through it again: no fuzzer is needed for that."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.fuzz import archives, logs
+
+CORPUS = Path(__file__).parent.parent / "fuzz" / "corpus"
+ENTRIES = ("archives", "commands", "logs", "markdown", "webhook")
+#: An input tells one thing; a large one slows the search down.
+MOST_BYTES = 20_000
+
+
+def inputs(entry: str) -> list[bytes]:
+    found = [path.read_bytes() for path in sorted((CORPUS / entry).iterdir())]
+    assert len(found) >= 5
+    return found
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_the_corpus_breaks_nothing(entry: str) -> None:
+    run = importlib.import_module(f"tests.fuzz.{entry}").run
+    for data in inputs(entry):
+        assert len(data) <= MOST_BYTES
+        run(data)
+
+
+def test_each_entry_has_its_corpus() -> None:
+    assert sorted(path.name for path in CORPUS.iterdir()) == list(ENTRIES)
+
+
+@st.composite
+def damaged(draw: st.DrawFn, entry: str) -> bytes:
+    """An input of the corpus with a few bytes changed, taken out, doubled, or taken from another one."""
+    data = bytearray(draw(st.sampled_from(inputs(entry))))
+    other = draw(st.sampled_from(inputs(entry)))
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(data)))
+        length = draw(st.integers(0, 64))
+        piece = draw(
+            st.binary(max_size=8)
+            | st.sampled_from([b"\xff\xff\xff\xff", b"\x00", b"\n", b'"\\ud800"', b"NaN", b"PK\x05\x06", b"\x80\x04"])
+            | st.just(other[at : at + length])
+        )
+        data[at : at + draw(st.integers(0, length))] = piece
+    return bytes(data[:MOST_BYTES])
+
+
+@given(damaged("archives"))
+@settings(max_examples=120, deadline=None)
+def test_a_damaged_archive_is_read_within_its_limits(data: bytes) -> None:
+    archives.run(data)
+
+
+@given(damaged("logs"))
+@settings(max_examples=120, deadline=None)
+def test_damaged_logs_are_explained(data: bytes) -> None:
+    logs.run(data)
