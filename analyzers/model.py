@@ -6,13 +6,15 @@ Everything here is immutable. `Diagnosis.as_json` is the contract of `mlm analyz
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from analyzers.comparison import GoldenComparison
 from analyzers.records import dataclass
 from analyzers.surroundings import JobRecipe, Relation
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 SCHEMA = 1
 

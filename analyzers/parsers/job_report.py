@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from analyzers.comparison import GoldenComparison
 from analyzers.model import Finding
 from analyzers.records import dataclass
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class JobKind(StrEnum):

@@ -6,13 +6,16 @@ prints a ProcessFailure. torch 2.11 to 2.13: torch/distributed/elastic/multiproc
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from analyzers.parsers.job_report import ProcessExit
 from analyzers.parsers.tracebacks import Trace, TracebackReader
 from analyzers.patterns import pattern
 from analyzers.reading.scan import Line
 from analyzers.records import dataclass, field
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _FAILED = pattern(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\) of binary")
 _CLOSING = pattern(r"Sending process (?P<pid>\d+) closing signal (?P<signal>SIG\w+)")
@@ -122,6 +125,8 @@ class LauncherReader:
 
 
 def _time(text: str) -> datetime | None:
+    from datetime import UTC, datetime  # noqa: PLC0415 (few logs need it)
+
     try:
         return datetime.strptime(text.strip(), "%Y-%m-%d_%H:%M:%S").replace(tzinfo=UTC)
     except ValueError:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from analyzers.patterns import pattern
 from analyzers.records import dataclass
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 #: CSI sequences (colours, erase to end of line: g++ adds `ESC [ K`), OSC strings (titles, links), and two-byte escapes.
 _ESCAPES = pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
@@ -77,6 +80,8 @@ def split_prefixes(text: str, *, woven: bool = False) -> Prefixes:
 
 
 def _to_datetime(stamp: re.Match[str]) -> datetime | None:
+    from datetime import UTC, datetime  # noqa: PLC0415 (few logs need it)
+
     micros = (stamp[2] or "0")[:6].ljust(6, "0")
     try:
         return datetime.fromisoformat(f"{stamp[1]}.{micros}").replace(tzinfo=UTC)

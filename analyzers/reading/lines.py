@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from analyzers.reading.clean import without_controls
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class Line(NamedTuple):

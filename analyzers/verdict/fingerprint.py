@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 from analyzers.model import Error
 from analyzers.patterns import pattern
+
+try:  # as `random` does: `hashlib` loads OpenSSL, which takes longer than all our parsers
+    from _sha2 import sha256  # type: ignore[import-not-found,unused-ignore]
+except ImportError:  # Python 3.11 has it by another name; some builds have neither
+    try:
+        from _sha256 import sha256  # type: ignore[import-not-found,no-redef,unused-ignore]
+    except ImportError:
+        from hashlib import sha256
 
 #: What changes from run to run: addresses, paths, hosts with ports, ranks, ids, any number.
 _VARYING = (
@@ -39,4 +45,5 @@ def fingerprint(error: Error, location: str | None, function: str | None = None)
     path = location.rpartition(":")[0] if location else ""
     operation = _OPERATION.search(error.message)
     parts = (error.type or "", normalise(error.message), f"{path}::{function or ''}", operation[1] if operation else "")
-    return sha256("\x00".join(parts).encode()).hexdigest()[:16]
+    digest: str = sha256("\x00".join(parts).encode()).hexdigest()
+    return digest[:16]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import LockType, allocate_lock
 from collections.abc import Callable, Mapping
 
 from analyzers.records import dataclass, field
@@ -40,7 +40,7 @@ class Budget:
     total: int = 0
     watch: Callable[[Budget], None] | None = None  # told now and then, in any thread, to show progress
     cancelled: bool = False
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _lock: LockType = field(default_factory=allocate_lock)  # as `threading.Lock`, which loads more
 
     def spend(self, name: str, done: int, packed: int) -> bool:
         """Book that `done` bytes of a member came out of `packed` bytes; False if reading must stop here."""
