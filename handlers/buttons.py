@@ -10,7 +10,7 @@ from . import slash
 from .check_view import BUTTONS
 from .commands.asking import Ask
 from .commands.grammar import parse_line
-from .context import Context, RefusedError, Task
+from .context import Context, Pull, RefusedError, Task
 from .render.safe_text import code
 from .runs import pulls_of_run
 
@@ -36,12 +36,22 @@ async def press(task: Task, ctx: Context) -> list[Task]:
     pull = await ctx.github.pull(task.pull or 0)
     ask = Ask(f"button-{task.key}", (by,), pull, ctx.now(), task, line=line)
     outcome = await slash.execute(parse_line(line), ask, ctx)
-    label = next(button.label for button in BUTTONS if button.identifier == task.data["button"])
     if outcome.text:
-        try:
-            text = f"{code(by)} pressed “{label}”. {outcome.text}\n"
-            await ctx.comments.upsert(pull.number, key=f"button-{task.data['button']}", body=text)
-        except RefusedError as error:
-            log.warning("button.unanswered", pull=pull.number, status=error.status, why=error.message)
+        await _answer(task, pull, outcome.text, ctx)
     log.info("button.done", pull=pull.number, by=by, button=task.data["button"], reaction=outcome.reaction)
     return list(outcome.tasks)
+
+
+async def _answer(task: Task, pull: Pull, text: str, ctx: Context) -> None:
+    label = next(button.label for button in BUTTONS if button.identifier == task.data["button"])
+    body = f"{code(str(task.data['by']))} pressed “{label}”. {text}\n"
+    try:
+        await ctx.comments.upsert(pull.number, key=f"button-{task.data['button']}", body=body)
+    except RefusedError as error:
+        log.warning("button.unanswered", pull=pull.number, status=error.status, why=error.message)
+
+
+async def apologize_for(task: Task, ctx: Context) -> None:
+    """Say that what the button stands for was not done for a reason that lies with the bot."""
+    outcome = await slash.sorry(LINES[task.data["button"]], f"button-{task.key}", task, ctx)
+    await _answer(task, await ctx.github.pull(task.pull or 0), outcome.text, ctx)

@@ -15,8 +15,10 @@ from .artifact_choice import Choice, choose
 from .context import Context, Fetched, Job, JobFinding, Pull, RefusedError, Run, Task
 from .events import RED
 from .job_names import is_consequence, read_name
+from .render import told
 from .render.redaction import redact_diagnosis, redact_text
-from .reporting import merge_queue_key, report_task
+from .render.safe_text import code
+from .reporting import forget_trouble, merge_queue_key, note_trouble, report, report_task
 from .runs import ended_key, failed_leaves, merge_queue_pull, pulls_of_run, shown_name
 
 log = structlog.get_logger()
@@ -117,6 +119,16 @@ async def _diagnose(task: Task, ctx: Context) -> list[Task]:
     return [await report_task(task, pull.number, run, job, ctx) for pull in pulls]
 
 
+async def apologize_for(task: Task, ctx: Context) -> None:
+    """Say in the comment that a failed job was not examined for a reason that lies with the bot."""
+    job = await ctx.github.job(int(task.data["job_id"]))
+    what = f"examine the failed job {code(job.name, limit=150)}"
+    text = told.sorry(task, what=what, done="", again=f"Comment {code('/mlm analyze')} to have it tried again.")
+    for pull in await pulls_of_run(await ctx.github.run(job.run_id), ctx):
+        await note_trouble(pull, job.name, text, ctx)
+        await report(Task("report", task.repo, key=f"sorry-{task.key}", pull=pull.number), ctx)
+
+
 async def keep(job: Job, run: Run, pulls: Sequence[Pull], ctx: Context) -> None:
     """Explain a job and store the finding, without secrets, for each of its pull requests."""
     found = await explain(job, run, ctx)
@@ -137,6 +149,7 @@ async def keep(job: Job, run: Run, pulls: Sequence[Pull], ctx: Context) -> None:
             notes=tuple(redact_text(note) for note in found.notes),
         )
         await ctx.store.save_finding(finding)
+        await forget_trouble(pull, job.name, ctx)
         if merge_queue_pull(run) is not None:
             await ctx.store.remember(
                 merge_queue_key(pull.number), {"run_id": run.id, "sha": run.head_sha, "head_sha": pull.head_sha}

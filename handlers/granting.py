@@ -37,6 +37,17 @@ async def grant(task: Task, ctx: Context) -> list[Task]:
     return await slash.replace_answer(wish.key, wish.data, outcome, task, ctx)
 
 
+async def apologize_for(task: Task, ctx: Context) -> None:
+    """Let the answer to the wish say that it was given up for a reason that lies with the bot."""
+    number = task.pull or 0
+    wish = await wishes.recall(number, ctx)
+    if wish is None:
+        return
+    await wishes.forget(number, ctx)
+    outcome = await slash.sorry(wish.line, slash.again_key(wish), task, ctx)
+    await slash.replace_answer(wish.key, wish.data, outcome, task, ctx)
+
+
 async def _outcome(wish: Wish, pull: Pull, task: Task, ctx: Context) -> Outcome | None:
     """Return what became of it; None while another run is in progress."""
     if pull.state != "open" or pull.head_sha != wish.head_sha:

@@ -252,3 +252,19 @@ async def _say(pull: Pull, wanted: Plan, text: str, ctx: Context) -> None:
         await ctx.comments.upsert(pull.number, key=f"labels-{pull.head_sha[:12]}-{effect}", body=text + "\n")
     except RefusedError as error:
         log.warning("labels.unsaid", pull=pull.number, status=error.status, why=error.message)
+
+
+async def apologize_for(task: Task, ctx: Context) -> None:
+    """Say that the labels were not obeyed for a reason that lies with the bot; they can be put on anew."""
+    number = task.pull or 0
+    burst = await ctx.store.recall(_burst_key(number)) or {"added": task.name == "wish"}
+    await ctx.store.forget(_burst_key(number))
+    if not burst["added"]:
+        return
+    pull = await ctx.github.pull(number)
+    run = main_run(await runs_of_head(pull, ctx), number=number, config=ctx.config)
+    started = run is not None and await already_started(run.id, run.attempt, ctx)
+    ours = run is not None and started and started.get("why") == "labels"
+    done = f"{replies.run_link(run)} was started, though." if run is not None and ours else "Nothing was started."
+    text = told.sorry(task, done=done, again=f"To have the labels read anew, {PUT_ON_AGAIN}.")
+    await _say(pull, plan_for(pull.labels, ctx.config), text, ctx)

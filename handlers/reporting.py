@@ -19,8 +19,9 @@ from .events import RED
 from .known_flakes import with_flakes
 from .memory import flakes, muted_jobs
 from .placing import place_cause, read_codeowners
-from .render import replies
+from .render import replies, told
 from .render.report import render_report
+from .render.safe_text import code, count, prose
 from .render.view import WORST_FIRST, Cause, JobView, Report
 from .rerun_hint import rerun_hint
 from .runs import (
@@ -36,6 +37,10 @@ from .standing import newest_findings, read_past, run_view, standing
 log = structlog.get_logger()
 
 KEY = "report"
+#: Jobs that the bot failed to examine and that are named.
+MOST_TROUBLES = 3
+#: Begins a comment that could not be brought up to date.
+OUT_OF_DATE = "> [!WARNING]\n> "
 #: Findings of one run that come in quick succession share an edit of the comment.
 WINDOW_S = 10
 
@@ -45,9 +50,21 @@ def merge_queue_key(number: int) -> str:
     return f"merge-queue-{number}"
 
 
-def trouble_key(number: int, head_sha: str) -> str:
-    """Under which key it is remembered that the bot itself failed."""
+def _trouble_key(number: int, head_sha: str) -> str:
+    """Under which key it is remembered where the bot itself failed."""
     return f"trouble-{number}-{head_sha}"
+
+
+async def note_trouble(pull: Pull, about: str, text: str, ctx: Context) -> None:
+    """Have the comment say that the bot failed to look into something, until that is forgotten; `text` is Markdown."""
+    await ctx.store.change(_trouble_key(pull.number, pull.head_sha), lambda known: {**(known or {}), about: text})
+
+
+async def forget_trouble(pull: Pull, about: str, ctx: Context) -> None:
+    """Take back what was noted: it was looked into after all."""
+    key = _trouble_key(pull.number, pull.head_sha)
+    if about in (await ctx.store.recall(key) or {}):
+        await ctx.store.change(key, lambda known: {name: text for name, text in (known or {}).items() if name != about})
 
 
 async def report_task(task: Task, number: int, run: Run, job: Job, ctx: Context) -> Task:
@@ -126,6 +143,24 @@ async def report(task: Task, ctx: Context) -> list[Task]:
     return []
 
 
+async def apologize_for(task: Task, ctx: Context) -> None:
+    """Say on top of the comment that it could not be brought up to date; the next report replaces all of it."""
+    number = task.pull if task.pull is not None else int(task.data["pull"])
+    pull = await ctx.github.pull(number)
+    there = await ctx.comments.find(number, key=KEY)
+    if pull.state != "open" or ctx.config.mute_label in pull.labels:
+        return
+    if there is None and not await ctx.store.findings(head_sha=pull.head_sha):
+        return  # there may be nothing to report
+    again = f"Comment {code('/mlm analyze')} to have it tried again."
+    body = f"{OUT_OF_DATE}{told.sorry(task, what='bring this comment up to date', done='', again=again)}\n"
+    if there is not None:
+        said = there.body.split("\n", 1)[-1]  # without the marker
+        body += "\n" + (said.split("\n\n", 1)[-1] if said.startswith(OUT_OF_DATE) else said)
+    await ctx.comments.upsert(number, key=KEY, body=body)
+    await ctx.store.once(_said_key(number), {"head_sha": pull.head_sha, "before": None})
+
+
 def _worth_saying(view: Report, config: RepoConfig) -> bool:
     """A green pull request is left in peace; a mistake in the settings alone is no reason to speak either."""
     own_trouble = len(view.trouble) > len(config.problems)
@@ -144,7 +179,7 @@ async def _gather(pull: Pull, said: Mapping[str, str | None], ctx: Context) -> F
         runs.append(await ctx.github.run(queue_run))
     matter = [run for run in runs if run.conclusion in RED or any(found.run_id == run.id for found in findings)]
     jobs = {run.id: await ctx.github.jobs(run.id) for run in matter}
-    trouble = await ctx.store.recall(trouble_key(pull.number, pull.head_sha))
+    trouble = await ctx.store.recall(_trouble_key(pull.number, pull.head_sha)) or {}
     before = said.get("head_sha") if said.get("head_sha") != pull.head_sha else said.get("before")
     return Facts(
         pull=pull,
@@ -157,9 +192,15 @@ async def _gather(pull: Pull, said: Mapping[str, str | None], ctx: Context) -> F
         changed_files=await _changed_files(pull, ctx) if findings else None,
         codeowners=await read_codeowners(findings, ctx),
         outdated_sha=before,
-        trouble=(*ctx.config.problems, *([str(trouble["text"])] if trouble else [])),
+        trouble=(*(prose(problem) for problem in ctx.config.problems), *_told(list(trouble.values()))),
         no_run="" if runs or not said else await _no_run(pull, ctx),
     )
+
+
+def _told(troubles: Sequence[str]) -> list[str]:
+    """The first few in full: whatever broke once may have broken for every job."""
+    more = len(troubles) - MOST_TROUBLES
+    return [*troubles[:MOST_TROUBLES], *([f"And {count(more, 'more job')} in the same way."] if more > 0 else [])]
 
 
 async def _no_run(pull: Pull, ctx: Context) -> str:

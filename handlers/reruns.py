@@ -65,6 +65,15 @@ async def was_started(key: str, run: Run, ctx: Context) -> bool:
     return record is not None and record["run_id"] == run.id and run.attempt > record["attempt"]
 
 
+async def begun_under(key: str, ctx: Context) -> Run | None:
+    """Return the run that was started again under `key`, None if none was."""
+    record = await ctx.store.recall(key)
+    if record is None:
+        return None
+    run = await ctx.github.run(int(record["run_id"]))
+    return run if run.attempt > int(record["attempt"]) else None
+
+
 async def start(run: Run, call: Callable[[], Awaitable[None]], order: Order, ctx: Context) -> int:
     """Make the call and return the new attempt's number.
 
@@ -181,3 +190,14 @@ async def stop(run: Run, ctx: Context) -> bool:
         # It may have ended by a try of this very call that GitHub carried out and did not answer.
         return (await ctx.github.run(run.id)).conclusion == "cancelled"
     return True
+
+
+async def apologize_for(task: Task, ctx: Context) -> None:
+    """Say that nobody has checked what a re-run of ours tests."""
+    run_id, attempt = int(task.data["run_id"]), int(task.data["attempt"])
+    if await already_started(run_id, attempt, ctx) is None:
+        return
+    run = await ctx.github.run(run_id)
+    body = replies.unchecked(run, attempt=attempt, task=task, plan=ctx.config.jobs.plan)
+    for number in await _numbers(run, ctx):
+        await ctx.comments.upsert(number, key=f"vet-{run_id}-{attempt}", body=body)

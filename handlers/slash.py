@@ -15,9 +15,13 @@ from .commands.asking import Ask, Final, Outcome
 from .commands.grammar import Command, Parsed, Plain, Rerun, Unclear, parse_line
 from .commands.mending import mended
 from .commands.registry import VERBS
-from .context import Context, Pull, RefusedError, Task, UserError
+from .commands.rerun import order_key
+from .context import Context, Pull, RefusedError, Repo, Task, UserError
 from .permissions import Verdict, may, spend_author_budget
+from .render import told
+from .render.replies import run_link
 from .render.safe_text import code, prose
+from .reruns import begun_under
 from .wishes import Wish
 
 log = structlog.get_logger()
@@ -53,7 +57,7 @@ async def answer(task: Task, ctx: Context) -> list[Task]:
     pull = await ctx.github.pull(number) if data["on_pull"] else None
     outcomes: list[tuple[str, Outcome]] = []
     for line in dict.fromkeys(data["lines"]):
-        key = f"{comment_id}-{hashlib.sha256(line.encode()).hexdigest()[:12]}"
+        key = _key(comment_id, line)
         at = datetime.fromisoformat(data["at"])
         ask = Ask(key, _people(data), pull, at, task, line=line, comment_id=comment_id)
         outcome = await _once(line, ask, said_before=line in data["old_lines"], ctx=ctx)
@@ -64,14 +68,25 @@ async def answer(task: Task, ctx: Context) -> list[Task]:
     return [follow_up for _, outcome in outcomes for follow_up in outcome.tasks]
 
 
+def _key(comment_id: int, line: str) -> str:
+    """Name this line of this comment, for good."""
+    return f"{comment_id}-{hashlib.sha256(line.encode()).hexdigest()[:12]}"
+
+
+async def _stored(key: str, repo: Repo, ctx: Context) -> Outcome | None:
+    """Return the answer that was given to a line, None if it has none yet."""
+    stored = await ctx.store.recall(f"said-{key}")
+    if stored is None:
+        return None
+    follow_ups = tuple(Task(repo=repo, **follow_up) for follow_up in stored["tasks"])
+    return Outcome(str(stored["text"]), stored["reaction"], follow_ups)
+
+
 async def _once(line: str, ask: Ask, *, said_before: bool, ctx: Context) -> Outcome | None:
     """Return the stored answer of a line, or carry it out; None for a line that stood there before an edit."""
-    stored = await ctx.store.recall(f"said-{ask.key}")
-    if stored is not None:
-        follow_ups = tuple(Task(repo=ask.task.repo, **follow_up) for follow_up in stored["tasks"])
-        return Outcome(str(stored["text"]), stored["reaction"], follow_ups)
-    if said_before:
-        return None
+    stored = await _stored(ask.key, ask.task.repo, ctx)
+    if stored is not None or said_before:
+        return stored
     parsed = parse_line(line)
     outcome = await execute(parsed, ask, ctx)
     await ctx.store.remember(f"said-{ask.key}", _record(outcome))
@@ -90,11 +105,16 @@ async def execute_again(wish: Wish, pull: Pull, task: Task, ctx: Context) -> Out
     data = wish.data
     at, task = datetime.fromisoformat(data["at"]), replace(task, data=data)
     comment_id = int(data["comment_id"])
-    ask = Ask(f"{wish.key}-again", _people(data), pull, at, task, line=wish.line, comment_id=comment_id)
+    ask = Ask(again_key(wish), _people(data), pull, at, task, line=wish.line, comment_id=comment_id)
     outcome = await execute(parse_line(wish.line), ask, ctx)
     if outcome.waits:  # it was stored under the key of this second try
         await wishes.remember(pull.number, wish, ctx)
     return outcome
+
+
+def again_key(wish: Wish) -> str:
+    """Name the second try of a line that had to wait."""
+    return f"{wish.key}-again"
 
 
 async def replace_answer(key: str, data: dict[str, Any], outcome: Outcome, task: Task, ctx: Context) -> list[Task]:
@@ -224,7 +244,29 @@ async def _unreact(data: dict[str, Any], mark: Any, ctx: Context) -> None:
 
 
 async def apologize_for(task: Task, ctx: Context) -> None:
-    """Answer that the command could not be carried out for a reason that lies with the bot."""
-    text = "I could not do this: something is broken on my side, and it was logged. Trying again may help."
-    first = str(task.data["lines"][0])
-    await _reply({**task.data, "dropped": 0}, [(first, Outcome(text, "confused"))], int(task.data["pull"]), ctx)
+    """Answer the lines that have no answer yet: they failed for a reason that lies with the bot."""
+    data = task.data
+    outcomes: list[tuple[str, Outcome]] = []
+    for line in dict.fromkeys(data["lines"]):
+        key = _key(int(data["comment_id"]), line)
+        answered = await _stored(key, task.repo, ctx)
+        if answered is None and line not in data["old_lines"]:
+            answered = await sorry(line, key, task, ctx)
+        if answered is not None:
+            outcomes.append((line, answered))
+    if outcomes:
+        await _reply(data, outcomes, int(data["pull"]), ctx)
+
+
+async def sorry(line: str, key: str, task: Task, ctx: Context) -> Outcome:
+    """Say of one line that it failed, what was done all the same, and what to type."""
+    parsed = parse_line(line)
+    begun = await begun_under(order_key(key), ctx) if isinstance(parsed, Rerun) else None
+    if begun is not None:
+        done = f"{run_link(begun)} was started, though."
+    elif isinstance(parsed, Plain) and VERBS[parsed.verb].mutates:
+        done = f"Part of it may be done: {code('/mlm why')} lists what I did here."
+    else:
+        done = "Nothing was started or changed."
+    again = f"Comment {code(f'/mlm {line}', limit=300)} to have it tried again."
+    return Outcome(told.sorry(task, done=done, again=again), "confused")

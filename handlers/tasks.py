@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import structlog
 
 from . import buttons, failures, granting, labels, reporting, reruns, rescan, retry, slash, wishes
 from .context import Context, Task
-from .runs import pulls_of_run
 
 log = structlog.get_logger()
 
+Apology = Callable[[Task, Context], Awaitable[None]]
 Work = Callable[[Task, Context], Awaitable[list[Task]]]
 OnDelivery = Callable[[Task, dict[str, Any], Context], Awaitable[list[Task]]]
 
@@ -31,26 +32,15 @@ async def perform(task: Task, ctx: Context) -> list[Task]:
 
 async def apologize(task: Task, ctx: Context) -> None:
     """Tell the reader that a task failed for good, for a reason that lies with the bot."""
-    if task.name == "command":
-        await slash.apologize_for(task, ctx)
-    elif task.name in {"report", "diagnose"}:
-        await _admit(task, ctx)
+    if task.name in APOLOGIES:
+        await APOLOGIES[task.name](task, ctx)
 
 
-async def _admit(task: Task, ctx: Context) -> None:
-    """Say in the one comment that it is incomplete."""
-    if task.name == "diagnose":
-        job = await ctx.github.job(int(task.data["job_id"]))
-        numbers = [pull.number for pull in await pulls_of_run(await ctx.github.run(job.run_id), ctx)]
-        text = f"A failed job could not be examined because of a fault of the bot: {job.name}"
-    else:
-        numbers = [task.pull] if task.pull is not None else []
-        text = "This comment may be incomplete because of a fault of the bot."
-    for number in numbers:
-        pull = await ctx.github.pull(number)
-        await ctx.store.remember(reporting.trouble_key(number, pull.head_sha), {"text": text})
-        if task.name == "diagnose":
-            await reporting.report(Task("report", task.repo, key=f"sorry-{task.key}", pull=number), ctx)
+async def _apologize_for_delivery(task: Task, ctx: Context) -> None:
+    """Whoever commented waits for an answer; what became of a job or a run shows when the run ends."""
+    data = dict(task.data["data"])
+    if "lines" in data and not data["bots"]:
+        await slash.apologize_for(replace(task, data=data), ctx)
 
 
 async def _delivery(task: Task, ctx: Context) -> list[Task]:
@@ -105,4 +95,17 @@ TASKS: Mapping[str, Work] = {
     "command": slash.answer,
     "vet": reruns.vet,
     "rescan": rescan.rescan,
+}
+
+#: What is said when a task was given up; nobody waits for a word about the others.
+APOLOGIES: Mapping[str, Apology] = {
+    "delivery": _apologize_for_delivery,
+    "diagnose": failures.apologize_for,
+    "report": reporting.apologize_for,
+    "labels": labels.apologize_for,
+    "wish": labels.apologize_for,
+    "rerun-wish": granting.apologize_for,
+    "button": buttons.apologize_for,
+    "command": slash.apologize_for,
+    "vet": reruns.apologize_for,
 }

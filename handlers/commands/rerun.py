@@ -36,7 +36,7 @@ async def rerun(command: Rerun, ask: Ask, ctx: Context) -> Outcome:
     run = main_run(await runs_of_head(pull, ctx), number=pull.number, config=ctx.config)
     if run is None:
         return await without_run(pull, ctx)
-    if await was_started(_order_key(ask), run, ctx):
+    if await was_started(order_key(ask.key), run, ctx):
         return _started(run, run.attempt, "what you asked for", ask)
     if refusal := await guarded(pull, run, ctx, asked_at=ask.at):
         if refusal.reason == "running":
@@ -117,8 +117,9 @@ def _as_typed(line: str) -> str:
     return code(f"/mlm {line}", limit=300)
 
 
-def _order_key(ask: Ask) -> str:
-    return f"rerun-{ask.key}"
+def order_key(line_key: str) -> str:
+    """Under which key it is noted that a line of a comment starts a re-run."""
+    return f"rerun-{line_key}"
 
 
 async def _carry_out(call: Call, jobs: Sequence[Job], run: Run, ask: Ask, ctx: Context) -> Outcome:
@@ -138,7 +139,7 @@ async def _carry_out(call: Call, jobs: Sequence[Job], run: Run, ask: Ask, ctx: C
         "failed": lambda: ctx.github.rerun_failed(run.id),
         "job": lambda: ctx.github.rerun_job(call.job_id),
     }
-    order = Order(key=_order_key(ask), by=ask.by, why=f"command: {call.api}", extra={})
+    order = Order(key=order_key(ask.key), by=ask.by, why=f"command: {call.api}", extra={})
     try:
         attempt = await start(run, requests[call.api], order, ctx)
     except RefusedError as error:

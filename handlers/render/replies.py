@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from config.repo import RepoConfig, Vetting
-from handlers.context import Job, Run
+from handlers.context import Job, Run, Task
 from handlers.guard import Refusal
 from handlers.plans import Plan
 from handlers.selection import Candidate, Unresolved
@@ -120,6 +120,16 @@ def unvetted(run: Run, *, tested: str, cancelled: bool, vetting: Vetting) -> str
         f"⚠️ {run_link(run)} was about to test {commit(tested)}, which is not made from the vetted commit "
         f"{commit(run.head_sha)}. {done}. The new head needs {code(vetting.command.format(sha='<its full SHA>'))} "
         f"from {prose(vetting.who)}."
+    )
+
+
+def unchecked(run: Run, *, attempt: int, task: Task, plan: str) -> str:
+    """Say that it is not known whether a re-run tests what was vetted."""
+    return (
+        f"⚠️ I could not check, because of a fault of mine, whether {run_link(run, attempt=attempt)} tests the vetted "
+        f"commit {commit(run.head_sha)}. The log of its job {code(plan)} tells what it tests; if that is something "
+        f"else, cancel it: {code('/mlm cancel')}. The operator of this bot finds the fault in the log as "
+        f"{code(f'{task.name} {task.key}', limit=200)}."
     )
 
 

@@ -60,7 +60,7 @@ def _render(report: Report, detail: Detail) -> str:
     unreached = [cause for cause in report.causes if cause.now == "unreached"]
     fixed = [cause for cause in report.causes if cause.now == "passed"]
     parts = [f"### {_verdict(report, standing, unreached, fixed)}", _facts(report)]
-    parts += [f"> [!WARNING]\n> {prose(trouble)}" for trouble in report.trouble]
+    parts += [f"> [!WARNING]\n> {trouble}" for trouble in report.trouble]
     parts += _causes(standing, detail)
     parts += _rest(report, standing, detail)
     if unreached:

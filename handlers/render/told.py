@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from handlers.audit import Entry
 from handlers.budgets import Spent
-from handlers.context import Run
+from handlers.context import Run, Task
 from handlers.dependents import Dependents
 
 from .replies import run_link
@@ -44,6 +44,18 @@ def waits(run: Run, what: str) -> str:
 def stopping(run: Run, what: str) -> str:
     """Say that a run is stopped to be started again."""
     return f"Cancelling {run_link(run)}; once it has stopped: {what}. I say so here."
+
+
+def sorry(task: Task, *, done: str, again: str, what: str = "do this") -> str:
+    """Say that a fault of the bot ended a piece of work, what became of it, and how to have it tried again."""
+    name = code(f"{task.name} {task.key}", limit=200)
+    sentences = (
+        f"I could not {what} because of a fault of mine, and have given it up.",
+        done,
+        again,
+        f"If that fails too, tell the operator of this bot {name}: the log knows it by that name.",
+    )
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def start_unknown(run: Run, attempt: int, *, how: str) -> str:

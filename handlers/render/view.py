@@ -85,6 +85,6 @@ class Report:
     causes: tuple[Cause, ...] = ()
     unexplained: tuple[JobView, ...] = ()  # red, and nothing could be found out about them yet
     outdated_sha: str | None = None
-    trouble: tuple[str, ...] = ()  # where the bot itself could not do its work
+    trouble: tuple[str, ...] = ()  # where the bot itself could not do its work, each one line of Markdown
     report_url: str | None = None
     no_run: str = ""  # why there is no run of this commit, as Markdown
