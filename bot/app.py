@@ -26,6 +26,7 @@ from bot.web.admission import Admission
 from bot.web.health import Health, NotReadyError
 from bot.web.index import Index
 from bot.web.metrics import Metrics
+from bot.web.precedence import Precedence
 from bot.web.strangers import Strangers
 from bot.web.webhook import MAX_BODY, Slim, Webhook
 from config.settings import Settings
@@ -46,6 +47,7 @@ CONTACT = web.AppKey("contact", Contact)
 ENGINE = web.AppKey("engine", Engine)
 LIMITS = web.AppKey("limits", Limits)
 ADMISSION = web.AppKey("admission", Admission)
+PRECEDENCE = web.AppKey("precedence", Precedence)
 STRANGERS = web.AppKey("strangers", Strangers)
 ROUNDS = web.AppKey("rounds", Rounds)
 
@@ -69,6 +71,7 @@ def build_app(
     app[SETTINGS] = settings
     app[METRICS] = Metrics()
     app[ADMISSION] = Admission()
+    app[PRECEDENCE] = Precedence()
     app[STRANGERS] = Strangers()
     app[LIMITS] = limits or _limits(settings)
     app[ROUNDS] = rounds or Rounds(settings.sweep_every_s, pause_s=settings.write_pause_s)
@@ -184,12 +187,13 @@ async def _engine(app: web.Application) -> AsyncIterator[None]:
         metrics.tasks.labels(task.name, outcome).inc()
         metrics.task_seconds.labels(task.name).observe(took_s)
 
+    performer = _Performer(app[CONTEXTS], app[PRECEDENCE])
     engine = Engine(
         EngineSettings(
             database_url=settings.database_url, executor_id=settings.executor_id, grace_s=settings.shutdown_grace_s
         ),
-        perform=_Performer(app[CONTEXTS]).perform,
-        give_up=_Performer(app[CONTEXTS]).give_up,
+        perform=performer.perform,
+        give_up=performer.give_up,
         observe=observe,
         count_rescued=metrics.rescued.inc,
         told=app[WATCH].told,
@@ -214,12 +218,14 @@ async def _sweep(app: web.Application) -> AsyncIterator[None]:
 
 
 class _Performer:
-    """Carries out tasks with the context of their repository."""
+    """Carries out tasks with the context of their repository, when deliveries leave room for it."""
 
-    def __init__(self, contexts: Contexts) -> None:
+    def __init__(self, contexts: Contexts, precedence: Precedence) -> None:
         self._contexts = contexts
+        self._precedence = precedence
 
     async def perform(self, task: Task) -> Sequence[Task]:
+        await self._precedence.give_way()
         with structlog.contextvars.bound_contextvars(task=task.name, key=task.key, repo=task.repo.full_name):
             return await tasks.perform(task, await self._contexts.of(task.repo))
 
@@ -249,7 +255,8 @@ def _webhook(app: web.Application) -> Webhook:
 
     async def accept(task: Task) -> bool:
         watch.refuse()
-        new = await engine.accept(task)
+        with app[PRECEDENCE].storing():
+            new = await engine.accept(task)
         database.file.check()  # afterwards: what was written into a file without a name is not accepted
         return new
 

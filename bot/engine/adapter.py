@@ -29,7 +29,7 @@ log = structlog.get_logger()
 APPLICATION_VERSION = "1"
 #: dbos makes its pool the loop's default executor and grows it without a bound unless told otherwise.
 THREADS = 16
-SQLITE_POOL = 4
+SQLITE_POOL = 2
 COLLECT_EVERY_S = 3600.0
 LOCK_PATIENCE_S = 2.0
 FAILED = ["ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
@@ -88,6 +88,7 @@ class Engine:
         self._lock: AliveLock | None = None
         self._loops: list[asyncio.Task[None]] = []
         self._worker: Any = None
+        self._intake: Any = None
 
     async def start(self) -> None:
         """Take up what the last process left, and begin to work.
@@ -114,6 +115,7 @@ class Engine:
 
         from bot.engine import workflows  # noqa: PLC0415
         from bot.engine.collector import collect_finished  # noqa: PLC0415
+        from bot.engine.intake import Intake  # noqa: PLC0415
         from bot.engine.rescue import Rescuer  # noqa: PLC0415
 
         perform, give_up, observe = self._callbacks
@@ -124,6 +126,7 @@ class Engine:
         DBOS.launch()  # on this loop, which is where it will run our coroutines
         await asyncio.to_thread(index, self._settings.database_url)
         await self._register_queues()
+        self._intake = Intake(self._settings.database_url, like=_dbos_config(self._settings))
         assert self._lock is not None  # noqa: S101 (start() took it)
         rescuer = Rescuer(
             self._settings.database_url,
@@ -150,16 +153,10 @@ class Engine:
 
         A known task that had failed is taken up again: that is what a redelivery is for.
         """
-        from dbos import error  # noqa: PLC0415
-
-        from bot.engine.workflows import enqueue  # noqa: PLC0415
-
-        try:
-            await enqueue(task, only_new=True)
-        except error.DBOSWorkflowIDInUseError:
-            await self._revive(task_id(task))
-            return False
-        return True
+        if await self._intake.store(task):
+            return True
+        await self._revive(task_id(task))
+        return False
 
     async def _revive(self, workflow_id: str) -> None:
         from dbos import DBOS  # noqa: PLC0415
@@ -211,6 +208,8 @@ class Engine:
         for loop_task in self._loops:
             loop_task.cancel()
         await asyncio.gather(*self._loops, return_exceptions=True)
+        if self._intake is not None:
+            await self._intake.close()
         if self._worker is not None:
             await self._drain()
         if self._lock is not None:

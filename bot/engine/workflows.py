@@ -31,6 +31,9 @@ MAX_PUT_OFF = 150
 #: Starts of one workflow after crashes: a task that kills the process does not kill it for ever.
 MAX_RECOVERIES = 20
 
+#: The engine knows the function by it for ever.
+WORKFLOW = "task"
+
 Perform = Callable[[Task], Awaitable[Sequence[Task]]]
 #: Tells the reader that a task failed for good.
 GiveUp = Callable[[Task], Awaitable[None]]
@@ -116,7 +119,7 @@ async def give_up_step(document: str) -> None:
         log.exception("task.not_told", task=task.name, key=task.key, repo=task.repo.full_name)
 
 
-@DBOS.workflow(name="task", max_recovery_attempts=MAX_RECOVERIES)
+@DBOS.workflow(name=WORKFLOW, max_recovery_attempts=MAX_RECOVERIES)
 async def task_workflow(document: str, put_off: int) -> None:
     """Carry out one task and enqueue what follows from it."""
     worker = _workers[0]
