@@ -95,6 +95,12 @@ def _said_key(number: int) -> str:
     return f"report-{number}"
 
 
+async def speaks_of_another_commit(pull: Pull, ctx: Context) -> bool:
+    """Tell whether the comment was made for a commit that is the head no more."""
+    said = await ctx.store.recall(_said_key(pull.number))
+    return said is not None and said["head_sha"] != pull.head_sha
+
+
 @dataclass(frozen=True)
 class Facts:
     """What the comment is made from.

@@ -1,4 +1,4 @@
-"""Read what there is in a repository, against what we know: finished runs and labels that no delivery told us about.
+"""Read what there is in a repository, against what we know: ended runs, labels and pushes that no delivery told us of.
 
 The first look at a repository only notes how things stand: nobody asked the bot about what was there before it.
 """
@@ -11,6 +11,7 @@ import structlog
 
 from .context import Context, Pull, Run, Task
 from .labels import catch_up, note_labels
+from .reporting import speaks_of_another_commit
 from .runs import ended_key, mirrored_pull
 
 log = structlog.get_logger()
@@ -35,8 +36,13 @@ async def rescan(task: Task, ctx: Context) -> list[Task]:
         for run in await ctx.github.runs()
         if run.created_at.isoformat() > baseline["at"] and await _was_missed(run, pulls, ctx)
     ]
-    log.info("rescan.done", pulls=len(pulls), missed_labels=len(labels), missed_runs=len(runs))
-    return [*labels, *runs]
+    moved = [_moved(pull, task) for pull in pulls if await speaks_of_another_commit(pull, ctx)]
+    log.info("rescan.done", pulls=len(pulls), labels=len(labels), runs=len(runs), moved=len(moved))
+    return [*labels, *runs, *moved]
+
+
+def _moved(pull: Pull, task: Task) -> Task:
+    return Task("report", task.repo, key=f"rescan-{task.key}-{pull.head_sha}", pull=pull.number)
 
 
 async def _was_missed(run: Run, pulls: Sequence[Pull], ctx: Context) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from bot.demo.endpoint import Answer, Call, Endpoint
 from bot.demo.errors import NOT_FOUND, ApiError
 from bot.demo.shapes_app import delivery_item_json, delivery_json, rate_limit_json, token_json
@@ -55,7 +57,10 @@ def installation_json(call: Call, installation: Installation) -> dict[str, objec
 
 
 def _own_deliveries(call: Call) -> list[Delivery]:
-    return [found for found in reversed(call.state.deliveries) if found.app_id == call.calling_app.id]
+    """Newest first, as far back as GitHub keeps them: 3 days, 7 on an Enterprise Server."""
+    oldest = call.state.clock() - timedelta(days=7 if call.state.enterprise else 3)
+    own = (found for found in reversed(call.state.deliveries) if found.app_id == call.calling_app.id)
+    return [found for found in own if found.delivered_at >= oldest]
 
 
 async def list_deliveries(call: Call) -> Answer:

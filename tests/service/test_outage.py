@@ -11,6 +11,7 @@ import pytest
 from world import World
 
 from bot.demo.actions_state import Run
+from bot.demo.github import SimulatedGitHub
 from bot.demo.state import Pull
 from bot.engine.sweep import Rounds
 
@@ -147,3 +148,47 @@ async def test_what_github_forgot_is_read_from_what_there_is(tmp_path: Path, fir
             assert len(reports) == first_look
             assert run.attempt_number == (2 if number % 2 and first_look else 1)
         assert len(world.github.asked("POST", RERUNS)) == (PULLS // 2 if first_look else 0)
+
+
+@pytest.mark.parametrize(("enterprise", "days", "kept"), [(False, 3.1, False), (True, 6.9, True)])
+async def test_github_keeps_what_failed_for_days(tmp_path: Path, enterprise: bool, days: float, kept: bool) -> None:
+    """What it has forgotten shows in the runs and the labels; a question is then lost."""
+    world = World(tmp_path, github=SimulatedGitHub(enterprise=enterprise), rounds=IMPATIENT)
+    world.github.add_repo("NVIDIA/Megatron-LM")
+    world.github.add_user("ada", "write")
+    async with world:
+        await world.github.until(lambda: world.tasks_done("rescan") >= 1, within_s=30)
+        await asyncio.sleep(1.1)  # GitHub stamps in whole seconds
+        url = world.url
+        world.github.set_webhook_url(None)
+        pull = await world.github.open_pull(author="ada")
+        run = await world.github.start_run(pull)
+        await world.github.finish_job(run, JOB, "failure", log=FAILURE)
+        await world.github.finish_run(run)
+        await world.github.comment(pull, "ada", "/mlm help")
+        world.github.advance_clock(timedelta(days=days))
+        world.github.set_webhook_url(f"{url}/webhook")
+        await quiet(world)
+        answers = world.answers(pull)
+        assert len([body for body in answers if "mlm-bot:report" in body]) == 1
+        assert len([body for body in answers if "mlm-bot:reply" in body]) == kept
+        asked = Counter(again.guid for again in world.github.deliveries if again.redelivery)
+        assert set(asked.values()) == ({1} if kept else set())
+
+
+async def test_a_push_that_nobody_told_us_of_is_seen(tmp_path: Path) -> None:
+    """A comment on failures of a commit that is the head no more has to say so."""
+    world = new_world(tmp_path)
+    async with world:
+        await world.github.until(lambda: world.tasks_done("rescan") >= 1, within_s=30)
+        pull = await world.github.open_pull(author="ada")
+        run = await world.github.start_run(pull)
+        await world.github.finish_job(run, JOB, "failure", log=FAILURE)
+        await world.idle(within_s=90)
+        assert "flash_attn" in world.answers(pull)[0]
+        url = world.url
+        world.github.set_webhook_url(None)
+        await world.github.push(pull, mirror=False)
+        world.github.deliveries.clear()
+        world.github.set_webhook_url(f"{url}/webhook")
+        await world.github.until(lambda: "CI has not run for this commit" in world.answers(pull)[0], within_s=60)
