@@ -11,6 +11,8 @@ from analyzers.records import dataclass, field
 _FATAL = pattern(r"Fatal Python error: (?P<what>[A-Za-z][^\n]*)")
 #: pytest-timeout's thread method: all stacks, oldest frame first, and then the process exits.
 _TIMEOUT = pattern(r"\+{3,} Timeout \+{3,}\s*$")
+#: faulthandler.dump_traceback_later and pytest's faulthandler_timeout: all stacks, the main thread's last.
+_DUMP = pattern(r"^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$")
 _STACK_OF = pattern(r"^~+ Stack of (?P<thread>\S+) \(\d+\) ~+$")
 _STACK_FRAME = pattern(r'^  File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
 _THREAD = pattern(r"^(?P<current>Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):")
@@ -29,6 +31,8 @@ _GLIBC = pattern(
 
 #: "Signal" of a test that pytest-timeout ended.
 TIMED_OUT = "Timeout"
+#: "Signal" of a process whose stacks faulthandler printed when its time was up; it need not have ended.
+STUCK = "stuck"
 
 #: What follows a crash this closely is the same one: the C++ stack stands between its two announcements.
 _SAME_CRASH_LINES = 250
@@ -69,6 +73,7 @@ class Crash:
     message: str
     frames: list[Frame] = field(default_factory=list)
     exception: str | None = None  # of C++, uncaught
+    end: int = 0  # the last line of its stack
 
 
 class NativeReader:
@@ -94,6 +99,9 @@ class NativeReader:
             return True
         if self._timeout is not None:
             return self._timeout_stack(self._timeout, text)
+        if text.startswith("Timeout (") and _DUMP.match(text):
+            self.crashes.append(Crash(line.number, line.offset, STUCK, text))
+            return True
         if fatal := _FATAL.search(text):
             self._fatal(line, fatal["what"].strip())
             return True
@@ -107,7 +115,7 @@ class NativeReader:
         if (glibc := _GLIBC.match(text)) is not None:
             self.crashes.append(Crash(line.number, line.offset, "SIGABRT", glibc["what"]))
             return True
-        return bool(self.crashes) and self._stack(text)
+        return bool(self.crashes) and self._stack(line.number, text)
 
     def _turn_timeout(self, line: Line) -> None:
         """The same line stands before and after the stacks."""
@@ -128,18 +136,22 @@ class NativeReader:
     def _fatal(self, line: Line, what: str) -> None:
         signal = next((name for words, name in _SIGNALS.items() if what.startswith(words)), "")
         previous = self.crashes[-1] if self.crashes else None
-        if previous is not None and line.number - previous.line < _SAME_CRASH_LINES:
+        if previous is not None and previous.signal != STUCK and line.number - previous.line < _SAME_CRASH_LINES:
             return  # faulthandler tells of the abort that was told already, or crashes inside itself
         self.crashes.append(Crash(line.number, line.offset, signal or what, f"Fatal Python error: {what}"))
         self._current = False
 
-    def _stack(self, text: str) -> bool:
+    def _stack(self, number: int, text: str) -> bool:
+        crash = self.crashes[-1]
         if thread := _THREAD.match(text):
-            self._current = thread["current"] == "Current thread"
+            self._current = thread["current"] == "Current thread" or crash.signal == STUCK
+            if crash.signal == STUCK:
+                crash.frames.clear()  # the main thread comes last
             return True
         frame = _FRAME.match(text)
         if frame is None:
             return False
+        crash.end = number
         if self._current:
-            self.crashes[-1].frames.insert(0, Frame(frame["path"], int(frame["line"]), frame["function"]))
+            crash.frames.insert(0, Frame(frame["path"], int(frame["line"]), frame["function"]))
         return True

@@ -52,6 +52,7 @@ _PARSER_ANCHORS = (
     Anchor("[rank", most=3),
     Anchor("+ Timeout +", after=150, most=10),
     Anchor("Timeout (", after=150, most=10),
+    Anchor("Timeout (", after=150, most=10),
     Anchor("Watchdog caught collective", most=200),
     Anchor("ast enqueued", most=200),
     Anchor("monitoredBarrier", most=50),

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from analyzers.model import Category, Confidence, Finding, Role
 from analyzers.parsers.collectives import CollectiveEvent, read_mismatch, read_missing
 from analyzers.parsers.collectives import Kind as CollectiveKind
-from analyzers.parsers.frames import Frame
-from analyzers.parsers.native import TIMED_OUT, Crash
+from analyzers.parsers.native import STUCK, TIMED_OUT, Crash
 from analyzers.parsers.pytest_report import Session
 from analyzers.parsers.pytest_sections import Report
 from analyzers.parsers.rank_log import DOCUMENTS, Mark, StreamReading
@@ -30,6 +29,7 @@ from analyzers.verdict.findings import (
     of_trace,
     of_usage,
 )
+from analyzers.verdict.stuck import find_stuck, kind_of_time_limit
 
 #: torch.distributed.checkpoint gathers the failures of all ranks and raises them everywhere.
 _CHECKPOINT = pattern(r"CheckpointException ranks:\s*dict_keys\(\[(?P<ranks>[\d, ]*)\]\)")
@@ -109,6 +109,8 @@ class StoryTeller:
             self._from_timeouts(story),
         ]
         story.first = _choose([finding for finding in candidates if finding is not None])
+        if story.first is None and not story.finished:
+            story.first = find_stuck(rank, ordered, story.running, in_tests=story.in_tests)
         story.doubted = tuple(self._doubted(rank, ordered, passed))
         story.aside = next(
             (of_mark(rank, stream.name, mark) for stream in ordered for mark in stream.marks if _is_hang(mark)), None
@@ -163,13 +165,13 @@ class StoryTeller:
         scenes = {"call": Scene.TEST, "collecting": Scene.COLLECTION, "conftest": Scene.COLLECTION}
         kind = classify(self._rules, trace.type, trace.message, scenes.get(report.when, Scene.FIXTURE))
         if trace.type == "Failed" and trace.message.startswith("Timeout"):
-            kind = _kind_of_time_limit(trace.frames)
+            kind = kind_of_time_limit(trace.frames)
         return of_trace(rank, stream.name, trace, kind, session.root)
 
     def _from_crashes(self, story: RankStory, streams: Sequence[StreamReading], passed: set[str]) -> Finding | None:
         for stream in streams:
             raised = uncaught_line(stream, passed, finished=story.finished)
-            for crash in stream.crashes:
+            for crash in (crash for crash in stream.crashes if crash.signal != STUCK):
                 kind = self._kind_of_crash(crash, bool(stream.collectives))
                 if kind is None or (raised and crash.line > raised and kind.category is Category.CRASH_NATIVE):
                     continue
@@ -180,7 +182,7 @@ class StoryTeller:
     def _kind_of_crash(self, crash: Crash, has_collectives: bool) -> Kind | None:
         """Tell a crash of its own from the abort that ends a process which waited too long."""
         if crash.signal == TIMED_OUT:
-            return _kind_of_time_limit(crash.frames)
+            return kind_of_time_limit(crash.frames)
         if crash.signal != "SIGABRT":
             return Kind(Category.CRASH_NATIVE)
         what = crash.message.partition("\n")[2]
@@ -265,13 +267,6 @@ class StoryTeller:
         event = min(story.timeouts, key=lambda event: (event.when is None, event.when or 0.0, event.line))
         story.when = event.when
         return of_timeout(story.rank, story.file, event)
-
-
-def _kind_of_time_limit(frames: Sequence[Frame]) -> Kind:
-    """A test that its time limit ended while it waited for the other ranks is not the one that hangs."""
-    if frames and "torch/distributed/" in frames[-1].path:
-        return Kind(Category.COLLECTIVE_TIMEOUT, Role.CONSEQUENCE)
-    return Kind(Category.TEST_ERROR)
 
 
 def _choose(findings: list[Finding]) -> Finding | None:
