@@ -28,6 +28,8 @@ class Place(NamedTuple):
 ARRIVALS = "arrivals"
 JOBS = "jobs"
 PULLS = "pulls"
+#: The pull requests of one repository stand in so many lines: hundreds at once take no more of everybody's places.
+LINES = 4
 
 
 def dump_task(task: Task) -> str:
@@ -59,9 +61,9 @@ def task_id(task: Task, *, put_off: int = 0) -> str:
 
 
 def place(task: Task) -> Place:
-    """Say where the task waits: one at a time per pull request, a few per repository for slow ones."""
+    """Say where the task waits: one at a time per pull request, a few per repository."""
     if task.pull is not None:
-        return Place(PULLS, f"{task.repo.id}#{task.pull}")
+        return Place(PULLS, f"{task.repo.id}#{task.pull % LINES}")
     if task.name == "delivery":
         return Place(ARRIVALS, str(task.repo.id))
     return Place(JOBS, str(task.repo.id))

@@ -36,6 +36,8 @@ def test_where_tasks_wait() -> None:
     assert place(task("a")) == ("arrivals", "5")
     assert place(task("a", name="diagnose")) == ("jobs", "5")
     assert place(task("a", name="report", pull=3)) == ("pulls", "5#3")
+    assert place(task("b", name="report", pull=3)) == place(task("a", name="labels", pull=3))
+    assert len({place(task("a", name="report", pull=pull)) for pull in range(100)}) == 4
 
 
 async def test_the_same_key_is_done_once_and_follow_ups_are_done(tmp_path: Path) -> None:
