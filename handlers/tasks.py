@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
 from . import buttons, failures, granting, labels, reporting, reruns, rescan, retry, slash, wishes
-from .context import Context, Task
+from .context import Context, RateLimitedError, Task
 
 log = structlog.get_logger()
 
 Apology = Callable[[Task, Context], Awaitable[None]]
 Work = Callable[[Task, Context], Awaitable[list[Task]]]
 OnDelivery = Callable[[Task, dict[str, Any], Context], Awaitable[list[Task]]]
+Kind = TypeVar("Kind")
+Way = TypeVar("Way")
+
+#: How long work of a newer release waits each time that an older one has met it, in seconds.
+NEWER_S = 10.0
 
 
 async def perform(task: Task, ctx: Context) -> list[Task]:
@@ -25,9 +30,15 @@ async def perform(task: Task, ctx: Context) -> list[Task]:
 
     Raises:
         RateLimitedError: do it again later.
-        KeyError: there is no task of that name.
     """
-    return await TASKS[task.name](task, ctx)
+    return await _known(TASKS, task.name)(task, ctx)
+
+
+def _known(kinds: Mapping[Kind, Way], kind: Kind) -> Way:
+    """Return how it is done; what only a newer release knows is left to it: while one replaces the other both work."""
+    if kind not in kinds:
+        raise RateLimitedError(f"this release does not know {kind}: it waits for the newer one", after_s=NEWER_S)
+    return kinds[kind]
 
 
 async def apologize(task: Task, ctx: Context) -> None:
@@ -48,7 +59,7 @@ async def _delivery(task: Task, ctx: Context) -> list[Task]:
     if ctx.config.app not in {None, ctx.app_slug}:
         log.info("delivery.left_to_another", app=ctx.config.app)
         return []
-    route = DELIVERIES[str(task.data["event"]), str(task.data["action"])]
+    route = _known(DELIVERIES, (str(task.data["event"]), str(task.data["action"])))
     return await route(task, dict(task.data["data"]), ctx)
 
 
