@@ -152,6 +152,22 @@ def test_the_documents_name_every_setting() -> None:
     assert [name for name in names if f"`{name}`" not in operating] == []
 
 
+def test_the_documents_name_every_figure_and_every_line_of_the_log_that_there_is() -> None:
+    """An alarm on a figure that does not exist never fires."""
+    from bot.web.metrics import Metrics
+
+    operating = (ROOT / "docs/operating.md").read_text()
+    families = Metrics().registry.collect()
+    names = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
+    assert set(re.findall(r"\bmlm_[a-z_]+\b", operating)) == names
+    code = "".join(path.read_text() for path in modules("bot", "handlers"))
+    values = re.findall(r'\{(?:outcome|kind|what)=~?"([a-z_|\\\\]+)"\}', operating)
+    assert len(values) > 5
+    assert [one for found in values for one in found.split("\\|") if f'"{one}"' not in code] == []
+    lines = set(re.findall(r"`((?:task|github|sweep|delivery|database|report|command)\.[a-z_]+)`", operating))
+    assert [line for line in lines if f'"{line}"' not in code] == []
+
+
 def test_the_documents_name_every_category() -> None:
     from analyzers.model import Category
 
