@@ -108,9 +108,9 @@ async def test_flapping_labels_start_at_most_one_run(world: World, github: Simul
     run = await github.start_run(pull)
     await github.finish_run(run)
     await world.idle()
-    for _ in range(10):
-        await github.label(pull, "Run tests")
-        await github.unlabel(pull, "Run tests")
+    for _ in range(15):  # as fast as GitHub sends
+        github.talk.add_label(github.repo, pull, "Run tests", pull.author)
+        github.talk.remove_label(github.repo, pull, "Run tests", pull.author)
     await github.label(pull, "Run tests")
     await world.idle(within_s=60)
     assert len(github.asked("POST", RERUNS)) == 1
@@ -185,3 +185,24 @@ async def test_a_push_while_the_logs_are_read_stops_the_rerun(world: World, gith
     await world.idle()
     assert github.asked("POST", RERUNS) == []
     assert "the head is" in world.answers(pull)[0]
+
+
+async def test_somebody_who_starts_the_run_first_is_no_refusal(world: World, github: SimulatedGitHub) -> None:
+    """Between the look and the call a person presses the button; what they started comes to the labels by itself."""
+    pull = await github.open_pull(author="ada")
+    run = await github.start_run(pull)
+    await github.finish_run(run)
+    await world.idle()
+    github.fail_next("POST", RERUNS, "delay", delay_s=1.0)
+    await github.label(pull, "Run tests")
+    await github.until(lambda: github.asked("POST", RERUNS))
+    await github.rerun(run, by="ada")
+    await world.idle()
+    assert [seen.status for seen in github.asked("POST", RERUNS)] == [403]
+    (answer,) = world.answers(pull)
+    assert "attempt 2 has not read the labels yet and will: full suite (`L1`)" in answer
+    assert "already running" not in answer
+    await github.finish_run(run)
+    await world.idle()
+    assert run.attempt_number == 2
+    assert len(github.asked("POST", RERUNS)) == 1
