@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 from engine_harness import Seen, engine, task, until
+from flood import drown, prepare
+from load import ended
+from served import Served, environment
 
+from bot.demo.github import SimulatedGitHub
 from handlers.context import Repo, Task
 
 BUSY, QUIET = Repo(1, "busy/repo", 1), Repo(2, "quiet/repo", 2)
@@ -41,3 +45,16 @@ async def test_a_flood_of_one_repository_delays_another_by_its_own_work_only(tmp
         waited_for = len(seen.outcomes) - done_before
         assert waited_for < 60, "the quiet one stood behind all of the busy one's"
         assert most <= (2 if name == "diagnose" else 4)
+
+
+async def test_a_question_is_answered_before_the_failures_of_another_repository_are_through(tmp_path: Path) -> None:
+    """The real server over HTTP: 40 jobs fail at once in one repository, somebody asks for help in another."""
+    async with SimulatedGitHub() as github:
+        flood = await prepare(github, jobs=40)
+        async with Served(environment(github, tmp_path, MLM_SWEEP_EVERY_S="0")) as bot:
+            github.set_webhook_url(f"{bot.url}/webhook")
+            (asked,) = await drown(github, bot, flood, questions=1, limit_s=90)
+            assert asked.explained < flood.jobs, "the question stood behind all of the flood"
+            assert (await ended(bot.url))["diagnose"] == flood.jobs
+            assert not bot.said("task.failed_once")
+        assert all(github.comments(pull, by_app=True) for pull in flood.pulls)
