@@ -17,6 +17,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from bot.demo.link import Link
 from bot.demo.loopback import Site
 from bot.demo.state import State
 from bot.demo.traffic import Traffic
@@ -64,6 +65,7 @@ class SignedStore:
         self._traffic = traffic
         self._key = secrets.token_bytes(32)
         self._blobs: dict[str, tuple[bytes, str]] = {}
+        self.link: Link | None = None  # None: as fast as this machine is
         app = web.Application()
         app.router.add_get("/blob/{key}/{name}", self._serve)
         self._site = Site(app)
@@ -89,6 +91,8 @@ class SignedStore:
         faulted = await self._traffic.before(request)
         answer = faulted if faulted is not None else self._answer(request)
         seen.status = answer.status
+        if self.link is not None:
+            return await self.link.send(request, answer)
         return await self._traffic.after(request, answer)
 
     def _answer(self, request: web.Request) -> web.Response:

@@ -85,7 +85,7 @@ class RepoFiles:
             digest=artifact.digest,
             size_bytes=artifact.size_bytes,
             partial_path=partial,
-            needs=_is_needed,
+            needs=is_needed,
         )
         missing = {404: "no longer exists on GitHub", 410: expired}
         return await self._desk.shelf.share(path, lambda: self._fetch(artifact.name, wanted, missing))
@@ -143,7 +143,7 @@ class RepoFiles:
         return job.completed_at is None or self._desk.clock() - job.completed_at < LOG_LAG
 
 
-def _is_needed(name: str) -> bool:
+def is_needed(name: str) -> bool:
     """Say whether the analysis looks into a member of this name."""
     return is_read(name) or is_packed(name)
 

@@ -97,20 +97,20 @@ class Downloader:
         """
         try:
             async with asyncio.timeout(LONGEST_S) as deadline:
-                return await self._fetch_part(wanted) or await self._fetch_whole(wanted)
+                remote = Remote(self._storage, wanted.locate)
+                return await self._fetch_part(wanted, remote) or await self._fetch_whole(wanted, remote.url)
         except TimeoutError:
             if deadline.expired():
                 raise DownloadError(f"took longer than {LONGEST_S / 60:.0f} minutes to download") from None
             raise
 
-    async def _fetch_part(self, wanted: Wanted) -> Got | None:
+    async def _fetch_part(self, wanted: Wanted, remote: Remote) -> Got | None:
         """Fetch the members that are needed; None if the whole file is less work, or the safer way."""
         if wanted.needs is None or wanted.partial_path is None or wanted.size_bytes < RANGES_FROM_BYTES:
             return None
         part = await asyncio.to_thread(Part, wanted.partial_path)
         try:
-            members = Members(Remote(self._storage, wanted.locate), part, wanted.needs)
-            fetched = await members.fetch(size_bytes=wanted.size_bytes)
+            fetched = await Members(remote, part, wanted.needs).fetch(size_bytes=wanted.size_bytes)
             await asyncio.to_thread(part.finish, wanted.partial_path)
         except RangesError as exc:
             log.info("download.whole", file=wanted.path.name, why=str(exc))
@@ -120,19 +120,20 @@ class Downloader:
         log.info("download.part", file=wanted.path.name, bytes=fetched.spent_bytes, of_bytes=wanted.size_bytes)
         return Got(wanted.partial_path, wanted.digest or fetched.digest)
 
-    async def _fetch_whole(self, wanted: Wanted) -> Got:
+    async def _fetch_whole(self, wanted: Wanted, url: URL | None) -> Got:
         part = await asyncio.to_thread(_Whole, wanted.path)
         try:
-            await self._persist(wanted, part)
+            await self._persist(wanted, part, url)
             await asyncio.to_thread(part.finish, wanted.path)
         finally:
             await asyncio.to_thread(part.discard)
         return Got(wanted.path, part.digest())
 
-    async def _persist(self, wanted: Wanted, part: _Whole) -> None:
-        """Try until the part is whole."""
+    async def _persist(self, wanted: Wanted, part: _Whole, url: URL | None) -> None:
+        """Try until the part is whole, with a new signed URL each time; the first time with `url` if there is one."""
         for tried in range(1, TRIES + 1):
-            url = parse_url(await wanted.locate())
+            if url is None or tried > 1:
+                url = parse_url(await wanted.locate())
             try:
                 await self._stream(url, wanted, part)
             except BrokenError as exc:

@@ -35,12 +35,15 @@ class RangesError(Exception):
 
 
 class Remote:
-    """One file. `size_bytes` and its ETag are learnt from the first answer, and every other one must repeat them."""
+    """One file. `size_bytes` and its ETag are learnt from the first answer, and every other one must repeat them.
+
+    `url` is the signed URL that was used last, None before the first.
+    """
 
     def __init__(self, storage: Storage, locate: Locate) -> None:
         self._storage = storage
         self._locate = locate
-        self._url: URL | None = None
+        self.url: URL | None = None
         self._renewing = asyncio.Lock()
         self._etag: str | None = None
         self.size_bytes = 0
@@ -108,9 +111,9 @@ class Remote:
     async def _fresh(self, stale: URL | None) -> URL:
         """Return a URL other than `stale`; of many who find it stale at once, one asks GitHub."""
         async with self._renewing:
-            if self._url is None or self._url is stale:
-                self._url = parse_url(await self._locate())
-            return self._url
+            if self.url is None or self.url is stale:
+                self.url = parse_url(await self._locate())
+            return self.url
 
     def _learn(self, response: aiohttp.ClientResponse) -> tuple[int, int]:
         """Return the first and the last byte of the part, if it is one of our file."""

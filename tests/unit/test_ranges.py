@@ -20,7 +20,7 @@ from analyzers.analyze import analyze
 from analyzers.model import Source
 from bot.archives import open_bundle
 from bot.diagnose import diagnose_path, packaged_rules
-from bot.github.artifacts import _is_needed
+from bot.github.artifacts import is_needed
 from bot.github.members import spans
 from bot.github.ranges import RangesError
 from bot.github.storage import TRIES
@@ -99,7 +99,7 @@ def files_in(tmp_path: Path) -> list[str]:
     return sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
 
 
-async def test_only_what_is_needed_travels(github: Double, storage: Double, files: Files, tmp_path: Path) -> None:
+async def test_only_whatis_needed_travels(github: Double, storage: Double, files: Files, tmp_path: Path) -> None:
     storage.always("GET /blob", serve(packed()))
     fetched = await files.artifact(artifact(packed()))
     ranges = [asked.headers["Range"] for asked in storage.asked]
@@ -125,7 +125,7 @@ async def test_a_small_file_is_fetched_in_one_request(storage: Double, files: Fi
     assert "Range" not in storage.asked[0].headers
 
 
-async def test_a_file_that_is_needed_almost_entirely_is_fetched_whole(storage: Double, files: Files) -> None:
+async def test_a_file_thatis_needed_almost_entirely_is_fetched_whole(storage: Double, files: Files) -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("0/stdout.log", os.urandom(10_100_000))
@@ -295,4 +295,4 @@ def test_nothing_is_read_that_is_not_needed(case: str) -> None:
 
     sources = tuple(watched(source) for source in opened.bundle.sources)
     analyze(replace(opened.bundle, sources=sources), packaged_rules())
-    assert {name for name in read if not _is_needed(name)} == set()
+    assert {name for name in read if not is_needed(name)} == set()
