@@ -56,11 +56,11 @@ class Access:
         scheme, _, value = header.partition(" ")
         if scheme.lower() != "bearer" or value.count(".") != 2:
             raise ApiError(401, "A JSON web token could not be decoded")
-        for app in self._state.apps.values():
+        for app, key in [(one, key) for one in self._state.apps.values() for key in one.public_keys_pem]:
             try:
                 claims = jwt.decode(
                     value,
-                    app.public_key_pem,
+                    key,
                     algorithms=["RS256"],
                     issuer=str(app.id),
                     leeway=5,

@@ -33,7 +33,7 @@ from bot.demo.github_runs import RunVerbs
 from bot.demo.github_talk import TalkVerbs
 from bot.demo.player import Player, Script
 from bot.demo.state import Comment, Delivery, Installation, Pull, Repo, Role, State, User
-from bot.demo.wiring import api_path, api_site, new_app, new_parts
+from bot.demo.wiring import api_path, api_site, make_key_pair, new_app, new_parts
 
 
 class SimulatedGitHub(RunVerbs, TalkVerbs, FaultVerbs):
@@ -96,6 +96,15 @@ class SimulatedGitHub(RunVerbs, TalkVerbs, FaultVerbs):
     @property
     def private_key_pem(self) -> str:
         return self.app.private_key_pem
+
+    def add_key(self) -> None:
+        """Make the App another private key, which `private_key_pem` is from now on; the older ones are good as well."""
+        self.app.private_key_pem, public_key_pem = make_key_pair()
+        self.app.public_keys_pem.append(public_key_pem)
+
+    def delete_oldest_key(self) -> None:
+        """Refuse what is signed with it from now on."""
+        del self.app.public_keys_pem[0]
 
     @property
     def webhook_secret(self) -> str:

@@ -189,7 +189,7 @@ class App:
     user: User  # "<slug>[bot]"
     owner: User
     private_key_pem: str
-    public_key_pem: str
+    public_keys_pem: list[str]  # an App may have several keys at once
     webhook_secret: str
     created_at: datetime
     webhook_url: str | None = None

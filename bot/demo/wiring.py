@@ -30,15 +30,18 @@ def new_parts() -> Parts:
     return Parts(state, traffic, Access(state), hooks, actions, reruns, SignedStore(state, traffic))
 
 
-@functools.cache
-def _key_pair() -> tuple[str, str]:
-    """A private and a public key, PEM; made once per process, because making one takes a noticeable time."""
+def make_key_pair() -> tuple[str, str]:
+    """A private and a public key, PEM."""
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )
     public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     return private.decode(), public.decode()
+
+
+#: Made once per process, because making one takes a noticeable time.
+_key_pair = functools.cache(make_key_pair)
 
 
 def new_app(state: State, *, slug: str) -> App:
@@ -50,7 +53,7 @@ def new_app(state: State, *, slug: str) -> App:
         user=state.user(f"{slug}[bot]", kind="Bot"),
         owner=state.user("mlm-bot-owners", kind="Organization"),
         private_key_pem=private_key_pem,
-        public_key_pem=public_key_pem,
+        public_keys_pem=[public_key_pem],
         webhook_secret=secrets.token_hex(20),
         created_at=state.clock(),
     )
