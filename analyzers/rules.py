@@ -16,6 +16,7 @@ import ahocorasick_rs
 import re2  # type: ignore[import-untyped]
 
 from analyzers.model import Category, Role
+from analyzers.reading.anchors import Remember
 from analyzers.records import dataclass
 
 #: Keys that a rule must have; the rest is optional. Anything else is a typing mistake and stops the start.
@@ -101,7 +102,9 @@ class RuleMatch:
 class RuleSet:
     """Rules in order: the specific ones stand above the general ones, and the first that matches a line wins."""
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
+    def __init__(self, rules: Iterable[Rule], *, remember: Remember | None = None) -> None:
+        """Index the rules; `remember`: whoever keeps from process to process what is worked out of them."""
+        self.remember = remember
         self._rules = tuple(rules)
         self._by_id = {rule.id: rule for rule in self._rules}
         if len(self._by_id) != len(self._rules):
@@ -119,20 +122,23 @@ class RuleSet:
         )
 
     @classmethod
-    def from_documents(cls, documents: Iterable[Any], *, prove: bool = True) -> RuleSet:
+    def from_documents(
+        cls, documents: Iterable[Any], *, prove: bool = True, remember: Remember | None = None
+    ) -> RuleSet:
         """Build the rules from parsed YAML documents, each a list of mappings; order is kept.
 
         Args:
             documents: as read from config/rules/*.yaml.
             prove: check the keys and run each rule's proof now. Off only for the packaged rules, which the test suite
                 has proven: start-up is felt on a command line.
+            remember: as for the constructor.
         Raises:
             RuleError: an unknown or missing key, no usable hint, a bad pattern, a failed proof.
         """
         entries = [entry for document in documents for entry in document]
         if not prove:
-            return cls(map(_make_rule, entries))
-        rules = cls(map(_read_rule, entries))
+            return cls(map(_make_rule, entries), remember=remember)
+        rules = cls(map(_read_rule, entries), remember=remember)
         for rule in rules:
             rule.prove()
         return rules

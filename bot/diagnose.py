@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
+from analyzers import reading
 from analyzers.analyze import RunAll, Task, analyze, one_by_one
 from analyzers.model import Diagnosis, Source
 from analyzers.parsers.rank_log import LogReading
@@ -14,7 +15,7 @@ from analyzers.rules import RuleSet
 from analyzers.surroundings import JobRecipe
 from analyzers.verdict.commands import Fix, read_fixes, suggest_commands
 from bot.archives import Budget, Opened, open_bundle
-from config.rule_files import fix_document, rule_documents
+from config.rule_files import fix_document, remembered, rule_documents
 
 #: More threads than this wait for each other's Python code; fewer bytes than that are read before threads have started.
 MOST_THREADS = 4
@@ -32,7 +33,13 @@ class JobFiles:
 @cache
 def packaged_rules() -> RuleSet:
     """Return the rules of config/rules; their proofs are run by the tests and at the start of the service."""
-    return RuleSet.from_documents(rule_documents(), prove=False)
+    return RuleSet.from_documents(rule_documents(), prove=False, remember=_remember_keys)
+
+
+def _remember_keys(literals: tuple[bytes, ...], choose: Callable[[], tuple[bytes, ...]]) -> tuple[bytes, ...]:
+    """Choosing takes as long as reading a small artifact; the source is not loaded if the keys are known."""
+    source = os.path.join(os.path.dirname(reading.__file__), "keys.py")
+    return tuple(remembered("keys", source, literals, choose))
 
 
 @cache

@@ -10,7 +10,7 @@ from __future__ import annotations
 import marshal
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -38,14 +38,29 @@ def documents(path: str, kept: str | None) -> list[Any]:
     files = [path]
     if os.path.isdir(path):
         files = [os.path.join(path, name) for name in sorted(os.listdir(path)) if name.endswith(".yaml")]
-    state = [[os.path.basename(file), stat.st_size, int(stat.st_mtime)] for file in files for stat in (os.stat(file),)]
+    return list(_remembered(kept, files, None, lambda: _parse(files)))
+
+
+def remembered(name: str, source: str, of: Any, make: Callable[[], Any]) -> Any:
+    """Return what `make` makes, or has made in an earlier process.
+
+    Args:
+        name: of the file beside the compiled modules.
+        source: the path of the code that makes it: if it has changed, it is made anew.
+        of: what it is made of; this and what is made are plain lists, tuples, strings, bytes and numbers.
+    """
+    return _remembered(_kept(name), [source], of, make)
+
+
+def _remembered(kept: str | None, files: Sequence[str], of: Any, make: Callable[[], Any]) -> Any:
+    facts = [[os.path.basename(file), stat.st_size, int(stat.st_mtime)] for file in files for stat in (os.stat(file),)]
     known = _read_kept(kept) if kept else None
-    if isinstance(known, list) and len(known) == 2 and known[0] == state:
-        return list(known[1])
-    parsed = _parse(files)
+    if isinstance(known, list) and len(known) == 2 and known[0] == [facts, of]:
+        return known[1]
+    made = make()
     if kept and not sys.dont_write_bytecode:
-        _keep(kept, [state, parsed])
-    return parsed
+        _keep(kept, [[facts, of], made])
+    return made
 
 
 def _kept(name: str) -> str | None:

@@ -7,10 +7,14 @@ matter to the cost per byte, and what is found does not depend on the choice of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from analyzers.reading.literals import Search, complete_search, plain_search, separate_search
 from analyzers.records import dataclass
+
+Keys = tuple[bytes, ...]
+#: Gives the keys of these literals: as the function chooses them, perhaps in an earlier process.
+Remember = Callable[[Keys, Callable[[], Keys]], Keys]
 
 #: Choosing keys takes as long as searching so many bytes for the anchors themselves.
 _LITTLE_BYTES = 2 * 1024**2
@@ -38,7 +42,7 @@ class Anchor:
 class KeySearch:
     """Compiled keys. `find` gives (index of the key, start, end); in `own` are those that are whole anchors."""
 
-    keys: tuple[bytes, ...]
+    keys: Keys
     own: frozenset[bytes]
     find: Search
 
@@ -46,8 +50,12 @@ class KeySearch:
 class Anchors:
     """A compiled set of anchors; build it once, use it for any number of logs, from any thread."""
 
-    def __init__(self, anchors: Sequence[Anchor]) -> None:
-        """Compile; of two anchors with one literal the wider is kept."""
+    def __init__(self, anchors: Sequence[Anchor], remember: Remember | None = None) -> None:
+        """Compile; of two anchors with one literal the wider is kept.
+
+        Args:
+            remember: whoever remembers the keys from process to process.
+        """
         widest: dict[str, Anchor] = {}
         for anchor in anchors:
             known = widest.get(anchor.literal)
@@ -56,12 +64,13 @@ class Anchors:
         self.anchors = tuple(widest.values())
         #: Per anchor: up to which count it is told, and up to which it is counted.
         self.limits = tuple((anchor.most, anchor.counted) for anchor in self.anchors)
-        self._literals = tuple(anchor.literal.encode() for anchor in self.anchors)
-        if any(b"\n" in literal or not literal for literal in self._literals):
+        self.literals = tuple(anchor.literal.encode() for anchor in self.anchors)
+        if any(b"\n" in literal or not literal for literal in self.literals):
             raise ValueError("an anchor is a part of one line")
         #: (index of the anchor, start, end) of all occurrences of all anchors in one line.
-        self.find_in_line = complete_search(self._literals)
+        self.find_in_line = complete_search(self.literals)
         self._searches: dict[tuple[frozenset[int], frozenset[bytes], bool], KeySearch] = {}
+        self._remember = remember
         self._little_bytes = 0
 
     def book(self, size_bytes: int | None) -> bool:
@@ -79,14 +88,27 @@ class Anchors:
         """
         known = self._searches.get((dropped, noisy, little))
         if known is None:
-            wanted = [literal for index, literal in enumerate(self._literals) if index not in dropped]
-            if little:
+            wanted = [literal for index, literal in enumerate(self.literals) if index not in dropped]
+            if little and self._remember is None:
                 known = KeySearch(tuple(wanted), frozenset(wanted), plain_search(wanted))
             else:
-                from analyzers.reading.keys import choose_keys  # noqa: PLC0415 (its tables take as long as a small log)
-
-                gone = [literal for index, literal in enumerate(self._literals) if index in dropped]
-                keys = choose_keys(wanted, gone=gone, noisy=noisy)
+                keys = self._keys(wanted, dropped, noisy, little=little)
                 known = KeySearch(keys, frozenset(wanted), separate_search(keys))
             self._searches[dropped, noisy, little] = known
         return known
+
+    def _keys(self, wanted: Sequence[bytes], dropped: frozenset[int], noisy: frozenset[bytes], *, little: bool) -> Keys:
+        if not dropped and not noisy and self._remember is not None:
+            return self._remember(self.literals, lambda: _chosen(wanted, (), noisy))
+        if little:
+            first = self.search(frozenset(), frozenset(), little=True).keys
+            # Not `key in literal`: for bytes it makes an exception first, which takes ten times as long.
+            kept = [key for key in first if key not in noisy and any(literal.find(key) >= 0 for literal in wanted)]
+            return (*kept, *(literal for literal in wanted if not any(literal.find(key) >= 0 for key in kept)))
+        return _chosen(wanted, [literal for index, literal in enumerate(self.literals) if index in dropped], noisy)
+
+
+def _chosen(wanted: Sequence[bytes], gone: Sequence[bytes], noisy: frozenset[bytes]) -> Keys:
+    from analyzers.reading.keys import choose_keys  # noqa: PLC0415 (its tables take as long as a small log)
+
+    return choose_keys(wanted, gone=gone, noisy=noisy)
