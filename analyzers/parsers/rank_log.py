@@ -232,7 +232,7 @@ class RankLogReader:
         """Compile the anchors: the parsers' own, and the rules' hints that are rare enough."""
         self._rules = rules
         hints = {rule.hint for rule in rules if _stands_alone(rule)}
-        self.anchors = Anchors([*_PARSER_ANCHORS, *(Anchor(hint) for hint in sorted(hints))])
+        self.anchors = Anchors([*_PARSER_ANCHORS, *(Anchor(hint) for hint in sorted(hints))], rules.remember)
 
     def read(self, source: Source, place: Place) -> LogReading:
         """Read one log, or one document beside the logs, once."""
