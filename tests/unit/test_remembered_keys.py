@@ -15,17 +15,7 @@ from analyzers.reading.keys import choose_keys
 from analyzers.reading.scan import Line, LogScan
 from bot.diagnose import packaged_rules
 
-ANCHORS = (
-    Anchor("error one", after=1, most=3),
-    Anchor("error two", most=2),
-    Anchor("or two!", most=50),
-    Anchor("rare"),
-)
-    Anchor("error one", after=1, most=3),
-    Anchor("error two", most=2),
-    Anchor("or two!", most=50),
-    Anchor("rare"),
-)
+ANCHORS = (Anchor("error one", after=1, most=3), Anchor("error two", most=2), Anchor("or two!"), Anchor("rare"))
 LINES = st.sampled_from(["error one", "error two", "error two!", "nothing", "or t", "a rare error", "error", ""])
 
 
