@@ -25,6 +25,8 @@ class Limits:
     #: Above this many bytes a member is cut when it is packed tighter than `ratio`: no log that somebody reads is.
     ratio_from_bytes: int = 256 * 1024**2
     ratio: int = 400
+    #: What archives inside of others may take on the disk, all of one bundle together, while it is read.
+    spool_bytes: int = 2 * 1024**3
 
 
 @dataclass
@@ -38,6 +40,7 @@ class Budget:
     read: dict[str, int] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     total: int = 0
+    spooled: int = 0
     watch: Callable[[Budget], None] | None = None  # told now and then, in any thread, to show progress
     cancelled: bool = False
     _lock: LockType = field(default_factory=allocate_lock)  # as `threading.Lock`, which loads more
@@ -60,6 +63,15 @@ class Budget:
             return self.stop(name, f"reading stopped here: {limits.total_bytes // 1024**2} MB were unpacked in all")
         if done > limits.ratio_from_bytes and done > limits.ratio * max(packed, 1):
             return self.stop(name, f"reading stopped: it grows more than {limits.ratio} times, as no log does")
+        return True
+
+    def spool(self, name: str, size: int) -> bool:
+        """Book that `size` bytes of an archive are about to be laid on the disk; False if there is no more room."""
+        with self._lock:
+            self.spooled += size
+        if self.spooled > self.limits.spool_bytes:
+            limit = self.limits.spool_bytes // 1024**2
+            return self.stop(name, f"it was not unpacked to its end: {limit} MB of packed archives are read in all")
         return True
 
     def stop(self, name: str, why: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -57,16 +58,17 @@ def _opener(source: Source) -> Callable[[Source, Budget], Found] | None:
 
 
 def _open_inner_zip(source: Source, budget: Budget) -> Found:
-    return open_zip(spooled(source.chunks()), source.name, budget, folder=f"{source.name}/")
+    return open_zip(spooled(source, budget), source.name, budget, folder=f"{source.name}/")
 
 
 def _open_inner_tar(source: Source, budget: Budget) -> Found:
-    return open_tar(spooled(source.chunks()), source.name, budget, folder=f"{source.name}/")
+    return open_tar(spooled(source, budget), source.name, budget, folder=f"{source.name}/")
 
 
 def _open_packed_tar(source: Source, budget: Budget) -> Found:
-    text = unpacked(source, source.name, budget)
-    return open_tar(spooled(text.chunks()), source.name, budget, folder=f"{source.name}/")
+    return open_tar(
+        spooled(unpacked(source, source.name, budget), budget), source.name, budget, folder=f"{source.name}/"
+    )
 
 
 def _open(source: Source, opener: Callable[[Source, Budget], Found], budget: Budget) -> Found:
@@ -91,8 +93,13 @@ def _unpacked_pieces(source: Source, name: str, budget: Budget) -> Iterator[byte
         yield piece
 
 
-def spooled(chunks: Iterable[bytes]) -> Mapped:
-    """Keep bytes that must be read from their end, or more than once, in an unnamed file: it vanishes with us."""
+def spooled(source: Source, budget: Budget) -> Mapped:
+    """Keep an archive that must be read from its end, or more than once, where `laid_down` does, within the budget."""
+    return laid_down(itertools.takewhile(lambda chunk: budget.spool(source.name, len(chunk)), source.chunks()))
+
+
+def laid_down(chunks: Iterable[bytes]) -> Mapped:
+    """Keep bytes in an unnamed file: it vanishes with us."""
     import tempfile  # noqa: PLC0415 (start-up is felt, and a zip file needs none)
 
     with tempfile.TemporaryFile() as spool:

@@ -17,7 +17,7 @@ from analyzers.records import dataclass
 from bot.archives.budget import PIECE, Budget, UnreadableError
 from bot.archives.inflate import gunzipped
 from bot.archives.members import Found, Mapped, has_zip_end, is_gzip, is_tar, is_zip, open_tar, open_zip, slices
-from bot.archives.nested import expand, mapped, spooled, unpacked
+from bot.archives.nested import expand, laid_down, mapped, spooled, unpacked
 
 STDIN = "-"
 #: A file named so is never taken for a job's log.
@@ -57,7 +57,7 @@ def open_bundle(
     if path is not None and path != STDIN and _is_folder(path):
         sources, skipped = _open_folder(path, budget)
     elif path is not None:
-        data = spooled(_stdin_pieces()) if path == STDIN else _map_file(path)
+        data = laid_down(_stdin_pieces()) if path == STDIN else _map_file(path)
         if not len(data) and (log is None or path.lower().endswith(ARCHIVE_NAMES)):
             raise UnreadableError(
                 "standard input: the input is empty" if path == STDIN else f"{path}: the file is empty"
@@ -85,7 +85,10 @@ def _open_archive(data: Mapped, label: str, budget: Budget) -> Found | None:
         return open_tar(data, label, budget)
     if is_gzip(data) and is_tar(next(gunzipped(slices(data, 0, len(data)), lambda _: None), b"")):
         text = unpacked(Source(label, partial(slices, data, 0, len(data)), len(data)), label, budget)
-        return open_tar(spooled(text.chunks()), label, budget)
+        try:
+            return open_tar(spooled(text, budget), label, budget)
+        except OSError as why:
+            raise UnreadableError(f"{label}: it could not be unpacked: {why.strerror}") from None
     return None
 
 

@@ -1,0 +1,94 @@
+"""What is unpacked to the disk while an archive is read has a limit, all of it together, and the disk may be full."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from test_archives_nested import contents, tarred, why, zipped
+
+from bot.archives import Budget, Limits, UnreadableError, open_bundle
+from bot.diagnose import diagnose_path
+
+FAILED = b"Traceback (most recent call last):\nModuleNotFoundError: No module named 'flash_attn'\n"
+
+
+class Disk:
+    """Counts what is written into temporary files, and may be full."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, room: int = 10**12) -> None:
+        self.written = 0
+        self.room = room
+        real = tempfile.TemporaryFile
+
+        def counted(*arguments: Any, **more: Any) -> Any:
+            file = real(*arguments, **more)
+            write = file.write
+
+            def count(data: bytes) -> int:
+                self.written += len(data)
+                if self.written > self.room:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                return int(write(data))
+
+            return Counted(file, count)
+
+        monkeypatch.setattr(tempfile, "TemporaryFile", counted)
+
+
+class Counted:
+    """A file whose `write` is another."""
+
+    def __init__(self, file: Any, write: Any) -> None:
+        self._file = file
+        self.write = write
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+@pytest.mark.parametrize("pack", [zipped, tarred, lambda files: tarred(files, "w:gz")], ids=["zip", "tar", "tgz"])
+def test_archives_inside_of_others_share_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Any) -> None:
+    """Eight of 1 MB each where 2 MB may lie on the disk: the rest is told, and plain logs are read all the same."""
+    disk = Disk(monkeypatch)
+    noise = {f"{number}.log": os.urandom(1024**2) for number in range(8)}
+    name = {"zipped": "zip", "tarred": "tar"}.get(pack.__name__, "tar.gz")
+    files = {f"{number}.{name}": pack({inner: data}) for number, (inner, data) in enumerate(noise.items())}
+    (tmp_path / "a.zip").write_bytes(zipped({**files, "plain.log": b"boom\n"}))
+    opened = open_bundle(str(tmp_path / "a.zip"), budget=Budget(limits=Limits(spool_bytes=2 * 1024**2)))
+    assert disk.written <= 2 * 1024**2
+    assert contents(opened)["plain.log"] == b"boom\n"
+    told = why(opened)
+    assert sum("not unpacked to its end: 2 MB" in text for text in told.values()) >= 6, told
+
+
+def test_a_packed_tar_file_shares_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = Disk(monkeypatch)
+    (tmp_path / "a.tar.gz").write_bytes(tarred({"a.log": os.urandom(4 * 1024**2)}, "w:gz"))
+    opened = open_bundle(str(tmp_path / "a.tar.gz"), budget=Budget(limits=Limits(spool_bytes=1024**2)))
+    assert disk.written <= 1024**2
+    assert any("not unpacked to its end" in text for text in why(opened).values())
+
+
+def test_a_full_disk_costs_what_needed_it_and_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Disk(monkeypatch, room=1000)
+    inner = zipped({"inner.log": os.urandom(100_000)})
+    (tmp_path / "a.zip").write_bytes(zipped({"deep.zip": inner, "1/none_ab/attempt_0/0/stderr.log": FAILED}))
+    found = diagnose_path(str(tmp_path / "a.zip"))
+    assert found.category == "dependency"
+    assert [(one.name, one.why) for one in found.read.skipped] == [
+        ("deep.zip", f"it could not be unpacked: {os.strerror(errno.ENOSPC)}")
+    ]
+    (tmp_path / "a.tar.gz").write_bytes(tarred({"a.log": os.urandom(100_000)}, "w:gz"))
+    with pytest.raises(UnreadableError, match="could not be unpacked: No space left"):
+        open_bundle(str(tmp_path / "a.tar.gz"))
