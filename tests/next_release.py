@@ -1,4 +1,4 @@
-"""`mlm serve` as the next release may be: a column more, and a kind of task that this release does not know. A program."""
+"""`mlm serve` as the next release may be: with a column more, and a kind of task that is new. A program."""
 
 from __future__ import annotations
 

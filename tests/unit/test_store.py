@@ -2,11 +2,6 @@
 
 import asyncio
 import json
-import os
-import shutil
-import socket
-import subprocess
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from postgres import postgres_server
 from sqlalchemy import create_engine, text
 
 from analyzers.model import Category, Confidence, Diagnosis, Evidence, Read
@@ -62,31 +58,10 @@ class Clock:
         return self.time
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def postgres_url() -> Iterator[str]:
-    """Start a PostgreSQL of our own on loopback. It refuses to run as root, then it gets its own account."""
-    if shutil.which("initdb") is None:
-        pytest.skip("no PostgreSQL server programs (initdb, pg_ctl) on PATH: the store is tested on SQLite only")
-    account = "postgres" if os.geteuid() == 0 else None
-    folder = Path(tempfile.mkdtemp(prefix="mlm-pg-"))
-    if account:
-        shutil.chown(folder, account)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-
-    def call(*words: str) -> None:
-        subprocess.run(words, check=True, user=account, cwd=folder, stdout=subprocess.DEVNULL)
-
-    data = str(folder / "data")
-    options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
-    call("initdb", "-D", data, "-U", "mlm", "-A", "trust", "--no-sync")
-    call("pg_ctl", "-D", data, "-w", "-o", options, "-l", str(folder / "log"), "start")
-    try:
-        yield f"postgresql://mlm@127.0.0.1:{port}/postgres"
-    finally:
-        call("pg_ctl", "-D", data, "-m", "immediate", "stop")
-        shutil.rmtree(folder)
+    with postgres_server() as made:
+        yield made
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -238,3 +213,22 @@ async def test_a_change_that_fails_changes_nothing(store: Store) -> None:
         with pytest.raises(ValueError, match="no"):
             await store.change(key, fail)
     assert [await store.recall(key) for key in ("k", "new")] == [{"a": 1}, None]
+
+
+async def test_what_is_old_is_forgotten_and_the_rest_is_kept(database: Database, url: str) -> None:
+    """To the second, in both tables, and in every repository."""
+    clock = Clock()
+    later = await Database.open(url, clock=lambda: clock.time)
+    for repo in (1, 2):
+        for age_days in (121, 120, 119, 0):
+            clock.time = datetime(2026, 12, 1, tzinfo=UTC) - timedelta(days=age_days, seconds=age_days == 120)
+            await later.for_repo(repo).remember(f"k{age_days}", {"age": age_days})
+            await later.for_repo(repo).save_finding(finding(run=age_days))
+    clock.time = datetime(2026, 12, 1, tzinfo=UTC)
+    assert await later.forget_old() == 8
+    for repo in (1, 2):
+        kept = later.for_repo(repo)
+        assert [await kept.recall(f"k{age}") is not None for age in (121, 120, 119, 0)] == [False, False, True, True]
+        assert [one.run_id for one in await kept.findings(head_sha=HEAD)] == [119, 0]
+    assert await later.forget_old() == 0
+    await later.close()
