@@ -164,7 +164,7 @@ def test_the_documents_name_every_figure_and_every_line_of_the_log_that_there_is
     values = re.findall(r'\{(?:outcome|kind|what)=~?"([a-z_|\\\\]+)"\}', operating)
     assert len(values) > 5
     assert [one for found in values for one in found.split("\\|") if f'"{one}"' not in code] == []
-    lines = set(re.findall(r"`((?:task|github|sweep|delivery|database|report|command)\.[a-z_]+)`", operating))
+    lines = set(re.findall(r"`((?:task|github|sweep|delivery|database|report|command|feedback)\.[a-z_]+)`", operating))
     assert [line for line in lines if f'"{line}"' not in code] == []
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import structlog
+
 from analyzers.model import Category
 from handlers.audit import Deed, record
 from handlers.context import Context, Pull, Task
@@ -16,6 +18,8 @@ from handlers.selection import Unresolved, select
 from .asking import Ask, Outcome
 from .choosing import unresolved
 from .grammar import Plain
+
+log = structlog.get_logger()
 
 ISSUE = re.compile(r"#?(?P<number>[1-9][0-9]{0,8})")
 #: A pytest node id, or as much of its end as tells it from others.
@@ -110,7 +114,15 @@ async def feedback(command: Plain, ask: Ask, ctx: Context) -> Outcome:
         categories = ", ".join(code(name) for name in sorted(known))
         usage = f"{code('/mlm feedback right')} or {code('/mlm feedback wrong cuda_oom')}"
         return Outcome(f"Type {usage}; the categories are {categories}.", "confused")
-    said = {"opinion": opinion, "category": category, "by": ask.by, "head_sha": pull.head_sha, "ask": ask.key}
+    found = sorted({str(one.diagnosis.category) for one in await ctx.store.findings(head_sha=pull.head_sha)})
+    said = {
+        "opinion": opinion,
+        "category": category,
+        "found": found,  # what we had said ourselves
+        "by": ask.by,
+        "head_sha": pull.head_sha,
+        "ask": ask.key,
+    }
 
     def add(stored: dict[str, Any] | None) -> dict[str, Any]:
         before = [one for one in (stored or {}).get("opinions", []) if one["ask"] != ask.key]
@@ -118,6 +130,7 @@ async def feedback(command: Plain, ask: Ask, ctx: Context) -> Outcome:
 
     if not command.dry_run:
         await ctx.store.change(f"feedback-{pull.number}", add)
+        log.info("feedback.given", pull=pull.number, **said)
     return Outcome("", "+1")
 
 

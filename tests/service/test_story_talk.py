@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+import structlog
 from stories import DATA, MODELS, red_run, replies, report
 from world import World
 
@@ -152,7 +153,10 @@ async def test_a_recorded_flake_is_named_with_its_issue(world: World, github: Si
     )
     answer, marks = await say(world, pull, "feedback right")
     assert (answer, marks) == ("", ["+1"])
-    answer, marks = await say(world, pull, "feedback wrong cuda_oom")
+    with structlog.testing.capture_logs() as said:
+        answer, marks = await say(world, pull, "feedback wrong cuda_oom")
+    (given,) = [line for line in said if line["event"] == "feedback.given"]
+    assert (given["opinion"], given["category"], given["found"]) == ("wrong", "cuda_oom", ["test_error"])
     assert (answer, marks) == ("", ["+1"])
     answer, marks = await say(world, pull, "feedback wrong cuda_omm")
     assert marks == ["confused"]
