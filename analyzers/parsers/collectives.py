@@ -112,6 +112,8 @@ def read_mismatch(text: str, rank: int | None) -> str | None:
 
 def read_missing(text: str) -> tuple[int, ...]:
     """Return the ranks that a monitored barrier names as not arrived."""
+    if "monitoredBarrier" not in text:
+        return ()
     if many := _BARRIER_MANY.search(text):
         return tuple(sorted(int(rank) for rank in many["ranks"].split(",")))
     one = _BARRIER.search(text)
@@ -120,7 +122,7 @@ def read_missing(text: str) -> tuple[int, ...]:
 
 def _read(line: Line) -> CollectiveEvent | None:
     text = line.text
-    if watchdog := _WATCHDOG.search(text):
+    if "Watchdog caught" in text and (watchdog := _WATCHDOG.search(text)):
         size = f"({watchdog['numel_in']}, {watchdog['numel_out']})" if watchdog["numel_in"] else ""
         again = "terminated with exception" in text or "what():" in text
         return CollectiveEvent(

@@ -28,6 +28,8 @@ _GLIBC = pattern(
     r"|realloc\(\): invalid .*|malloc_consolidate\(\): .*|free\(\): (?:double free|corrupted).*"
     r"|\*\*\* buffer overflow detected \*\*\*.*|^\S+: \S+:\d+: .+: Assertion `.*' failed\.)"
 )
+#: It begins with one of these, or tells of an assertion.
+_GLIBC_STARTS = ("double", "free", "corrupted", "malloc", "munmap", "realloc", "*** ")
 
 #: "Signal" of a test that pytest-timeout ended.
 TIMED_OUT = "Timeout"
@@ -76,6 +78,10 @@ class Crash:
     end: int = 0  # the last line of its stack
 
 
+def _may_be_glibc(text: str) -> bool:
+    return text.startswith(_GLIBC_STARTS) or "Assertion `" in text
+
+
 class NativeReader:
     """Feed it the lines of one rank's stream in order."""
 
@@ -102,17 +108,17 @@ class NativeReader:
         if text.startswith("Timeout (") and _DUMP.match(text):
             self.crashes.append(Crash(line.number, line.offset, STUCK, text))
             return True
-        if fatal := _FATAL.search(text):
+        if "Fatal Python error" in text and (fatal := _FATAL.search(text)):
             self._fatal(line, fatal["what"].strip())
             return True
-        if terminate := _TERMINATE.search(text):
+        if "terminate called" in text and (terminate := _TERMINATE.search(text)):
             self._terminated = Crash(line.number, line.offset, "SIGABRT", text.strip(), exception=terminate["type"])
             self.crashes.append(self._terminated)
             return True
         if self._terminated is not None and (what := _WHAT.match(text)):
             self._terminated.message = f"{self._terminated.message}\n{what['what']}"
             return True
-        if (glibc := _GLIBC.match(text)) is not None:
+        if _may_be_glibc(text) and (glibc := _GLIBC.match(text)) is not None:
             self.crashes.append(Crash(line.number, line.offset, "SIGABRT", glibc["what"]))
             return True
         return bool(self.crashes) and self._stack(line.number, text)

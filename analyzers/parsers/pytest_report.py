@@ -231,11 +231,11 @@ class PytestReader:
 
     def _early_report(self, line: Line, text: str) -> bool:
         """A report outside of the sections: of a conftest that cannot be loaded, or of a hook that tells at once."""
-        if (conftest := _CONFTEST.match(text)) is not None:
+        if text.startswith("ImportError while") and (conftest := _CONFTEST.match(text)) is not None:
             self._section, self._early = SectionReader(), True
             self._section.open(conftest["path"], line, when="conftest")
             return True
-        if (told := _AT_ONCE.match(text)) is not None:
+        if ".py::" in text and (told := _AT_ONCE.match(text)) is not None:
             self._note(line, told["id"], told["result"])
             self._section, self._early = SectionReader(), True
             self._section.open(section_name(told["id"]), line, when=told["when"], node_id=told["id"])

@@ -194,14 +194,14 @@ class _Stream:
     def _note(self, line: Line, text: str) -> None:
         """A line that no parser claims: how far the rank came, or what a rule knows."""
         reading = self.reading
-        if _PROGRESS.search(text):
+        if "iteration" in text and _PROGRESS.search(text):
             reading.progress_line = line.number
         elif "world" in text and (world := _WORLD.search(text)):
             reading.world = max(reading.world, int(world["of"] or world["all"]))
             reading.said_rank = int(world["rank"]) if world["rank"] else reading.said_rank
         elif ("training" in text or "exiting" in text) and _DONE.search(text):
             reading.done_line = line.number
-        elif _USAGE.match(text):
+        elif ("error: " in text or text.startswith("ERROR: ")) and _USAGE.match(text):
             reading.usage = reading.usage or line
         elif (match := self._rules.match(text, where=Where.RANK)) is not None:
             reading.marks.append(Mark(match, line.number, line.offset, text, self._pytest.current_id))

@@ -26,6 +26,8 @@ _SYNTAX_LINES = 5
 _SHOUTS = pattern(r"^[A-Z]+$")
 #: The bars that draw an ExceptionGroup's tree, and pytest's mark before a crash of its own.
 _TREE = pattern(r"^(?:INTERNALERROR> |(?:\s*[|+])+(?:-\+-+ \d+ -+| )?)")
+#: What a line with these begins with; the empty one does no harm.
+_TREE_STARTS = "I|+ \t"
 #: pytest's mark before an exception that its hooks or itself raised: the run ends there.
 _INTERNAL = "INTERNALERROR> "
 _CAUSE = "The above exception was the direct cause"
@@ -115,7 +117,7 @@ class TracebackReader:
 
     def feed(self, line: Line) -> bool:
         """Take one line; say whether it belongs to a traceback."""
-        text = _TREE.sub("", line.text)
+        text = _TREE.sub("", line.text) if line.text[:1] in _TREE_STARTS else line.text
         self.seen += 1
         if line.number - self._previous > _FAR:
             self._open = self._tail = None
@@ -135,7 +137,7 @@ class TracebackReader:
         if text.startswith(_HARMLESS):
             self._harmless, self._open, self._tail = self.seen, None, None
             return True
-        if _CHILD.match(text):
+        if text.startswith("-- Process ") and _CHILD.match(text):
             self._link, self._open, self._tail = Link.QUOTED, None, None
             return True
         if text.startswith((_CAUSE, _CONTEXT)):

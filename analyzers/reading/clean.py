@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from analyzers.patterns import pattern
-from analyzers.records import dataclass
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -22,12 +21,12 @@ _STAMP = pattern(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z ?")
 _REPLICA = pattern(r"[A-Za-z][\w.-]*-\d+/\d+ ")
 #: torch logs "[rank3]: text" and "[rank3]:[E505 ..."; torchrun's tee "[default3]:text"; mpirun "[1,3]<stderr>:text".
 _RANK = pattern(r"\[(rank|default|1,)(\d{1,6})\](?:<std(?:err|out)>)?:")
+_RANK_STARTS = ("[rank", "[default", "[1,")
 #: srun -l: "3: text", padded to the width of the largest number.
 _SRUN = pattern(r" {0,5}(\d{1,6}): ?")
 
 
-@dataclass(frozen=True)
-class Prefixes:
+class Prefixes(NamedTuple):
     """What stood before the text of a line: GitHub's stamp (UTC) and the rank; `by_torch`: as "[rankN]:"."""
 
     at: datetime | None
@@ -54,7 +53,9 @@ def without_controls(text: str) -> str:
 
 def may_have_prefixes(text: str) -> bool:
     """Tell quickly whether `split_prefixes` could take anything off."""
-    return text[:1] in "[0123456789 " or _REPLICA.match(text) is not None
+    if text.startswith("["):
+        return text.startswith(_RANK_STARTS)
+    return text[:1] in "0123456789 " or _REPLICA.match(text) is not None
 
 
 def split_prefixes(text: str, *, woven: bool = False) -> Prefixes:

@@ -79,9 +79,9 @@ def place(name: str) -> Place | None:
         return None
     last = parts[-1]
     ranked = len(parts) >= 2 and _NUMBER.fullmatch(parts[-2]) is not None
-    if _ERROR_FILE.fullmatch(last) and ranked:
+    if ranked and _ERROR_FILE.fullmatch(last):
         return Place(name, Kind.RANK, _run_key(parts[:-2]), int(parts[-2]), ERROR_FILE)
-    if _JUNIT.search(last):
+    if last[-4:].lower() == ".xml" and _JUNIT.search(last):
         if ranked:
             return Place(name, Kind.RANK, _run_key(parts[:-2]), int(parts[-2]), JUNIT)
         return Place(name, Kind.RESULTS, _run_key(parts[:-1]), stream=JUNIT)
