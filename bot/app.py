@@ -20,6 +20,7 @@ from bot.engine.sweep import Rounds, keep_sweeping
 from bot.github.gateway import Connection, Gateway, Limits
 from bot.github.shelf import Room, files_folder
 from bot.missed import Parts, means_of
+from bot.readiness import Readiness
 from bot.store.store import Database
 from bot.store.watch import Watch
 from bot.web.admission import Admission
@@ -139,8 +140,8 @@ async def _keep_forgetting(database: Database, watch: Watch) -> None:
 async def _analysis(app: web.Application) -> AsyncIterator[None]:
     settings = app[SETTINGS]
     folder = files_folder(settings.data_dir)
-    pool = AnalysisPool(workers=settings.analysis_workers, limit_s=settings.analysis_limit_s, folder=folder)
-    app[ANALYSIS] = pool
+    workers, limit_s = settings.analysis_workers, settings.analysis_limit_s
+    pool = app[ANALYSIS] = AnalysisPool(workers=workers, limit_s=limit_s, folder=folder)
     yield
     await pool.close()
 
@@ -161,6 +162,7 @@ async def _gateway(app: web.Application) -> AsyncIterator[None]:
         limits=app[LIMITS],
         observe=lambda said: app[METRICS].github.labels(said).inc(),
         show_trouble=lambda kind, number: app[METRICS].troubles.labels(kind).set(number),
+        reader=app[ANALYSIS],
     )
     contexts = Contexts(gateway, app[DATABASE], app[ANALYSIS], _now, settings.label_debounce_s, settings.caps)
     app[GATEWAY], app[CONTEXTS] = gateway, contexts
@@ -280,24 +282,5 @@ async def _show_metrics(request: web.Request) -> web.Response:
 
 
 def _health(app: web.Application) -> Health:
-    contexts = app[CONTEXTS]
-
-    async def github() -> None:
-        if not contexts.connected:
-            raise NotReadyError(app[CONTACT].why)
-
-    async def database() -> None:
-        if trouble := await app[WATCH].look():
-            raise NotReadyError(trouble)
-
-    async def engine() -> None:
-        if await app[WATCH].look():
-            raise NotReadyError("without its database")
-        await app[ENGINE].check()
-
-    async def depths() -> Mapping[str, int]:
-        app[WATCH].refuse()
-        return await app[ENGINE].depths()
-
-    checks = {"database": database, "engine": engine, "github": github}
-    return Health(checks, depths, app[METRICS], troubles=app[GATEWAY].weather.troubles)
+    parts = Readiness(app[WATCH], app[ENGINE], app[CONTEXTS], app[CONTACT])
+    return Health(parts.checks, parts.depths, app[METRICS], troubles=app[GATEWAY].weather.troubles)

@@ -182,7 +182,7 @@ def check_run_json(state: State, repo: Repo, run: Run, job: Job) -> Json:
     job_url = f"{state.web_url}/{repo.full_name}/actions/runs/{run.id}/job/{job.id}"
     owner = state.user("github", kind="Organization")
     actions = App(
-        ACTIONS_APP_ID, "github-actions", owner, owner, "", "", "", repo.created_at, None, {"actions": "write"}, ()
+        ACTIONS_APP_ID, "github-actions", owner, owner, "", [], "", repo.created_at, None, {"actions": "write"}, ()
     )
     app = app_json(state, actions)
     suite = {
