@@ -120,7 +120,8 @@ class RepoFiles:
         kept = await shelf.find(wanted.path, wanted.partial_path)
         if kept is not None:
             return kept, wanted.digest or await shelf.digest(kept)
-        got = await self._desk.downloader.fetch(wanted)
+        async with shelf.room_for(wanted.size_bytes):
+            got = await self._desk.downloader.fetch(wanted)
         shelf.note_digest(got.path, got.digest)
         return got.path, got.digest
 

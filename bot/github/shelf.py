@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import structlog
 from cachetools import LRUCache
 
 from bot.github.parts import SUFFIX, digest_of, is_abandoned
-from handlers.context import Fetched, Repo
+from handlers.context import Fetched, RateLimitedError, Repo
 
 log = structlog.get_logger()
 
@@ -25,6 +26,10 @@ COLLECT_EVERY_S = 600
 #: A part that is younger may have been made just now, and not be locked yet.
 ABANDONED_AFTER_S = 60
 DIGESTS_KEPT = 4096
+#: How long it is relied on how much lies in the folder; what was let in meanwhile is added.
+MEASURED_S = 5.0
+#: Files leave the folder as their jobs are done with: work that finds no room comes again after this time.
+NO_ROOM_WAIT_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,9 @@ class Shelf:
         self._room = room
         self._running: dict[Path, asyncio.Task[Fetched]] = {}
         self._collected_at = 0.0
+        self._taken_bytes = 0
+        self._coming_bytes = 0
+        self._measured_at = -MEASURED_S
         self._digests: LRUCache[Path, str] = LRUCache(DIGESTS_KEPT)
 
     def place(self, repo: Repo, run_id: int, name: str) -> Path:
@@ -94,16 +102,48 @@ class Shelf:
         if not done.cancelled() and (error := done.exception()) is not None:
             log.info("files.failed", file=path.name, why=str(error))
 
+    @asynccontextmanager
+    async def room_for(self, size_bytes: int) -> AsyncIterator[None]:
+        """Keep room for a file that is about to be added, throwing away what may be.
+
+        Raises:
+            RateLimitedError: all that lies there may be in use. An empty folder takes any file.
+        """
+        if not await self._fits(size_bytes):
+            await self.collect(spare_bytes=self._coming_bytes + size_bytes)
+            self._measured_at = -MEASURED_S
+            if not await self._fits(size_bytes):
+                log.warning("files.no_room", taken_bytes=self._taken_bytes, wanted_bytes=size_bytes)
+                raise RateLimitedError("the folder of downloads is full", after_s=NO_ROOM_WAIT_S)
+        self._coming_bytes += size_bytes
+        try:
+            yield
+        finally:
+            self._coming_bytes -= size_bytes
+            self._taken_bytes += size_bytes  # until it is measured again
+
+    async def _fits(self, size_bytes: int) -> bool:
+        now = asyncio.get_running_loop().time()
+        if now - self._measured_at >= MEASURED_S:
+            self._measured_at = now
+            self._taken_bytes = await asyncio.to_thread(taken, self._folder)
+        there = self._taken_bytes + self._coming_bytes
+        return not there or there + size_bytes <= self._room.max_bytes
+
     async def _tidy(self) -> None:
         now = asyncio.get_running_loop().time()
         if now - self._collected_at >= COLLECT_EVERY_S or not self._collected_at:
             self._collected_at = now
             await self.collect()
 
-    async def collect(self) -> int:
-        """Throw away what is too old or too much; return the bytes that were freed. A disk that refuses is noted."""
+    async def collect(self, *, spare_bytes: int = 0) -> int:
+        """Throw away what is too old, or too much beside what is to come; return the bytes that were freed.
+
+        A disk that refuses is noted.
+        """
+        room = replace(self._room, max_bytes=self._room.max_bytes - spare_bytes)
         try:
-            freed = await asyncio.to_thread(collect, self._folder, self._room, now_s=time.time())
+            freed = await asyncio.to_thread(collect, self._folder, room, now_s=time.time())
         except OSError:
             log.exception("files.not_collected")
             return 0
@@ -143,6 +183,11 @@ def collect(folder: Path, room: Room, *, now_s: float) -> int:
             freed += size
     _remove_empty(folder)
     return freed
+
+
+def taken(folder: Path) -> int:
+    """Return how many bytes lie in the folder, downloads that are under way among them."""
+    return sum(size for _, size, _ in _files(folder))
 
 
 def _files(folder: Path) -> list[tuple[float, int, Path]]:
