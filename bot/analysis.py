@@ -10,18 +10,19 @@ import contextlib
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 import structlog
 from cachetools import LRUCache
 
 from analyzers.model import Diagnosis
-from bot.analysis_worker import Answer, diagnose_files, start_worker, unknown
+from bot.analysis_worker import Answer, Said, diagnose_files, read_ahead, start_worker, unknown
 from bot.answers import Answers
 from handlers.context import Fetched
 
@@ -31,19 +32,19 @@ log = structlog.get_logger()
 START_LIMIT_S = 60.0
 #: What artifacts said is kept for the other jobs of their runs, up to so many bytes in all; mostly some 20 KB each.
 SAID_KEPT_BYTES = 32 * 1024**2
-Diagnose = Callable[[str, Fetched | None, Sequence[Fetched], Mapping[str, bytes]], Answer]
+Diagnose = Callable[[str, Fetched | None, Sequence[Fetched], Mapping[str, Said]], Answer]
+Result = TypeVar("Result")
 
 
 class Worker:
     """One process, started when it is first needed and again after it was killed."""
 
-    def __init__(self, diagnose: Diagnose) -> None:
-        self._diagnose = diagnose
+    def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
         self._pid = 0
 
-    async def run(self, job: Job, known: Mapping[str, bytes], *, limit_s: float) -> Answer:
-        """Diagnose in the process.
+    async def run(self, work: Callable[..., Result], *given: Any, limit_s: float) -> Result:
+        """Do this in the process.
 
         Raises:
             TimeoutError: it took longer than `limit_s`; the process is gone.
@@ -53,7 +54,7 @@ class Worker:
         try:
             pool = await self._started()
             async with asyncio.timeout(limit_s):
-                return await loop.run_in_executor(pool, self._diagnose, *job.files, known)
+                return await loop.run_in_executor(pool, work, *given)
         except (TimeoutError, BrokenExecutor, asyncio.CancelledError):
             self.kill()
             raise
@@ -118,12 +119,14 @@ class AnalysisPool:
     ) -> None:
         """Keep answers in `folder`, the one of the downloads, too; without one they are forgotten with the process."""
         self._limit_s = limit_s
-        self._workers = [Worker(diagnose) for _ in range(workers)]
+        self._diagnose = diagnose
+        self._workers = [Worker() for _ in range(workers)]
         self._idle: asyncio.Queue[Worker] = asyncio.Queue()
         for worker in self._workers:
             self._idle.put_nowait(worker)
         self._answers = Answers(folder)
-        self._said: LRUCache[tuple[int, str], bytes] = LRUCache(SAID_KEPT_BYTES, getsizeof=len)
+        self._said: LRUCache[tuple[int, str], Said] = LRUCache(SAID_KEPT_BYTES, getsizeof=_size)
+        self._ahead: LRUCache[tuple[int, str], Said] = LRUCache(SAID_KEPT_BYTES, getsizeof=_size)
         self._reading: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
     def for_repo(self, repo_id: int) -> RepoAnalysis:
@@ -159,10 +162,10 @@ class AnalysisPool:
     async def _read(self, job: Job) -> Answer | str:
         """Have a worker read the job's files, or say in a sentence why there is no answer."""
         keys = [(job.repo_id, one.digest) for one in job.artifacts]
-        known = {key[1]: self._said[key] for key in keys if key in self._said}
+        known = {key[1]: self._said.get(key) or self._ahead.get(key, ()) for key in keys}
         worker = await self._idle.get()
         try:
-            return await worker.run(job, known, limit_s=self._limit_s)
+            return await worker.run(self._diagnose, *job.files, known, limit_s=self._limit_s)
         except TimeoutError:
             log.warning("analysis.too_slow", job=job.name, limit_s=self._limit_s)
             return f"The logs could not be analysed within {self._limit_s:.0f} s, so the reading was stopped."
@@ -175,6 +178,29 @@ class AnalysisPool:
             return "The analysis of the logs failed on something in them; this is a bug of the bot."
         finally:
             self._idle.put_nowait(worker)
+
+    def read_ahead(self, path: Path, names: frozenset[str]) -> Awaitable[tuple[bytes, int] | None] | None:
+        """Have members of an archive that is still arriving read (`bot.github.ahead`), if a worker is idle."""
+        if self._idle.empty():
+            return None
+        worker = self._idle.get_nowait()
+        reading = asyncio.create_task(self._read_ahead(worker, path, names))
+        # Not in the task: one that is cancelled before its first step does nothing at all.
+        reading.add_done_callback(lambda _: self._idle.put_nowait(worker))
+        return reading
+
+    async def _read_ahead(self, worker: Worker, path: Path, names: frozenset[str]) -> tuple[bytes, int] | None:
+        try:
+            return await worker.run(read_ahead, str(path), names, limit_s=self._limit_s)
+        except Exception:
+            # The reading proper comes, and then the reader of the comment is told.
+            log.exception("analysis.not_ahead", file=path.name)
+            return None
+
+    def keep_ahead(self, repo_id: int, digest: str, said: Said) -> None:
+        """Keep what was read ahead of an artifact, now that it is whole, for the job that asks for it."""
+        if said and _fits(said):
+            self._ahead[repo_id, digest] = said
 
     async def warm(self) -> None:
         """Start all processes that are idle; one that fails is started again when there is work."""
@@ -205,5 +231,9 @@ class RepoAnalysis:
         return await self.pool.diagnose(Job(self.repo_id, job_name, job_log, tuple(artifacts)))
 
 
-def _fits(said: bytes) -> bool:
-    return len(said) < SAID_KEPT_BYTES // 4
+def _size(said: Said) -> int:
+    return sum(map(len, said))
+
+
+def _fits(said: Said) -> bool:
+    return _size(said) < SAID_KEPT_BYTES // 4

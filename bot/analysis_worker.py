@@ -9,6 +9,7 @@ import resource
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from multiprocessing.connection import wait
 
 from analyzers.model import Category, Confidence, Diagnosis, Skipped
@@ -17,6 +18,8 @@ from handlers.context import Fetched
 
 #: Bytes of private memory. The reading layer stays far below it; a log that gets past that kills only this process.
 MEMORY_LIMIT = 3 * 1024**3
+#: So much may come out of the members that are read ahead at once.
+MOST_AHEAD = 2 * 1024**3
 RANKING = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
 
 
@@ -39,48 +42,53 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
+#: What an artifact said: pickles, one of all of it or several of some logs each.
+Said = tuple[bytes, ...]
+
+
 @dataclass(frozen=True)
 class Answer:
     """A diagnosis and, by digest, what the artifacts that were read for it said: to be given to the next one who asks.
 
-    The bytes are this module's own (a pickle): they go from worker to worker through the server, which does not look
-    into them, and nowhere else.
+    The bytes are this module's own: they go from worker to worker through the server, which does not look into them,
+    and nowhere else.
     """
 
     diagnosis: Diagnosis
-    said: Mapping[str, bytes] = field(default_factory=dict)
+    said: Mapping[str, Said] = field(default_factory=dict)
 
 
 def diagnose_files(
-    job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched], known: Mapping[str, bytes]
+    job_name: str, job_log: Fetched | None, artifacts: Sequence[Fetched], known: Mapping[str, Said]
 ) -> Answer:
     """Diagnose one job from what was fetched of it; what could not be fetched or read is told in `read.skipped`.
 
     Several artifacts are alternatives (their names do not say whose they are): the one that explains most wins.
 
     Args:
-        known: of artifacts that were read before, by digest, what an `Answer` says.
+        known: of artifacts that were read before, in whole or in part, by digest, what an `Answer` says.
     """
     # The analyzers are loaded in the worker only: the server starts faster and stays smaller without them.
-    from bot.diagnose import diagnose_artifact, diagnose_path  # noqa: PLC0415
+    from bot.diagnose import ReadArtifact, diagnose_artifact, diagnose_path  # noqa: PLC0415
 
     missing = [_skipped(one) for one in (job_log, *artifacts) if one is not None and one.path is None]
     log_path = job_log.path if job_log is not None else None
     found: list[Diagnosis] = []
-    said: dict[str, bytes] = {}
+    said: dict[str, Said] = {}
     for one in artifacts:
         if one.path is None:
             continue
-        kept = known.get(one.digest)
-        before = pickle.loads(kept) if kept is not None else None  # noqa: S301 (from another worker, see `Answer`)
+        # From another worker, see `Answer`.
+        before = [pickle.loads(said) for said in known.get(one.digest, ())]  # noqa: S301
+        joined = reduce(ReadArtifact.joined, before, ReadArtifact())
         try:
-            diagnosis, read = diagnose_artifact(one.path, job_log=log_path, job_name=job_name, known=before)
+            diagnosis, read = diagnose_artifact(one.path, job_log=log_path, job_name=job_name, known=joined)
         except UnreadableError as error:
             missing.append(Skipped(one.name, _without_paths(error, one.path, log_path)))
             continue
         found.append(diagnosis)
-        if before is None and one.digest:
-            said[one.digest] = pickle.dumps(read, pickle.HIGHEST_PROTOCOL)
+        if one.digest and read != joined:
+            said[one.digest] = (pickle.dumps(read, pickle.HIGHEST_PROTOCOL),)
     if not found and log_path is not None:
         try:
             found.append(diagnose_path(None, job_log=log_path, job_name=job_name))
@@ -90,6 +98,21 @@ def diagnose_files(
     if best is None:
         best = unknown("Neither the job's log nor an artifact of it could be read.")
     return Answer(replace(best, read=replace(best.read, skipped=(*best.read.skipped, *missing))), said)
+
+
+def read_ahead(path: str, names: frozenset[str]) -> tuple[bytes, int] | None:
+    """Read members of an archive that is still arriving; return what they said and how many bytes came out of them.
+
+    None if anything is wrong with them: the reading proper will say so.
+    """
+    from bot.diagnose import read_members  # noqa: PLC0415
+
+    try:
+        read = read_members(path, names, most_bytes=MOST_AHEAD)
+    except (UnreadableError, OSError):
+        return None
+    done = sum(read.read.values())
+    return None if read.problems else (pickle.dumps(read, pickle.HIGHEST_PROTOCOL), done)
 
 
 def unknown(summary: str) -> Diagnosis:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 
 from analyzers import reading
 from analyzers.analyze import RunAll, Task, analyze, one_by_one
@@ -14,7 +15,7 @@ from analyzers.records import dataclass, replace
 from analyzers.rules import RuleSet
 from analyzers.surroundings import JobRecipe
 from analyzers.verdict.commands import Fix, read_fixes, suggest_commands
-from bot.archives import Budget, Opened, open_bundle
+from bot.archives import Budget, Limits, Opened, open_bundle
 from config.rule_files import fix_document, remembered, rule_documents
 
 #: More threads than this wait for each other's Python code; fewer bytes than that are read before threads have started.
@@ -52,9 +53,14 @@ def packaged_fixes() -> tuple[Fix, ...]:
 class ReadArtifact:
     """What the logs of an artifact said, whatever job asks: several jobs of one run may ask for the same artifact."""
 
-    readings: tuple[LogReading, ...]
-    read: dict[str, int]
-    problems: dict[str, str]
+    readings: tuple[LogReading, ...] = ()
+    read: Mapping[str, int] = MappingProxyType({})
+    problems: Mapping[str, str] = MappingProxyType({})
+
+    def joined(self, other: ReadArtifact) -> ReadArtifact:
+        """Return what both said, of other logs of the same artifact each."""
+        read, problems = {**self.read, **other.read}, {**self.problems, **other.problems}
+        return ReadArtifact(self.readings + other.readings, read, problems)
 
 
 def diagnose_artifact(
@@ -63,24 +69,42 @@ def diagnose_artifact(
     """Diagnose as `diagnose_path` does; return with it what the artifact said, and read nothing again that is known.
 
     Args:
-        known: what this very archive said before.
+        known: what this very archive, or some of its logs, said before.
     Raises:
         UnreadableError: a path cannot be read at all.
     """
     opened = open_bundle(path, job_log=job_log, job_name=job_name)
+    known = known or ReadArtifact()
+    names = {reading.place.name for reading in known.readings}
+    return _diagnose_rest(opened, lambda name: name not in names, known)
+
+
+def read_members(path: str, names: Container[str], *, most_bytes: int) -> ReadArtifact:
+    """Read some logs of an archive of which perhaps nothing else has arrived yet.
+
+    Args:
+        most_bytes: how much may come out of them.
+    """
+    opened = open_bundle(path, budget=Budget(limits=Limits(total_bytes=most_bytes)))
+    return _diagnose_rest(opened, lambda name: name in names, ReadArtifact())[1]
+
+
+def _diagnose_rest(
+    opened: Opened, wanted: Callable[[str], bool], known: ReadArtifact
+) -> tuple[Diagnosis, ReadArtifact]:
+    """Diagnose from what is known and from the wanted files; return all that is known then."""
+    rest = tuple(source for source in opened.bundle.sources if wanted(source.name))
+    opened = replace(opened, bundle=replace(opened.bundle, sources=rest))
     said: list[ReadArtifact] = []
 
     def run_all(tasks: Sequence[Task]) -> Iterable[LogReading]:
-        if known is not None:
-            opened.budget.take_over(known.read, known.problems)
-            said.append(known)
-        else:
-            budget, before = opened.budget, set(opened.budget.read) | set(opened.budget.problems)
-            readings = tuple(_in_threads(opened)(tasks))
-            # The job's own log was read before: it is not the artifact's.
-            read = {name: done for name, done in budget.read.items() if name not in before}
-            problems = {name: why for name, why in budget.problems.items() if name not in before}
-            said.append(ReadArtifact(readings, read, problems))
+        budget, before = opened.budget, set(opened.budget.read) | set(opened.budget.problems)
+        readings = tuple(_in_threads(opened)(tasks))
+        # The job's own log was read before: it is not the artifact's.
+        read = {name: done for name, done in budget.read.items() if name not in before}
+        problems = {name: why for name, why in budget.problems.items() if name not in before}
+        budget.take_over(known.read, known.problems)
+        said.append(known.joined(ReadArtifact(readings, read, problems)))
         return said[0].readings
 
     return _diagnose(opened, run_all, JobFiles()), said[0]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
@@ -28,6 +29,13 @@ LOG_TRIES = 4
 JOB_LOG_NAME = "job.log"
 
 
+class Reader(Protocol):
+    """Reads archives that are still arriving, and keeps what they said for whoever asks for their repository."""
+
+    def read_ahead(self, path: Path, names: frozenset[str]) -> Awaitable[tuple[bytes, int] | None] | None: ...
+    def keep_ahead(self, repo_id: int, digest: str, said: tuple[bytes, ...]) -> None: ...
+
+
 @dataclass(frozen=True)
 class FilesDesk:
     """What all repositories' files share."""
@@ -38,6 +46,7 @@ class FilesDesk:
     max_artifact_bytes: int
     max_log_bytes: int
     log_pause_s: float
+    reader: Reader | None = None
 
 
 class RepoFiles:
@@ -86,6 +95,7 @@ class RepoFiles:
             size_bytes=artifact.size_bytes,
             partial_path=partial,
             needs=is_needed,
+            read_ahead=self._desk.reader.read_ahead if self._desk.reader else None,
         )
         missing = {404: "no longer exists on GitHub", 410: expired}
         return await self._desk.shelf.share(path, lambda: self._fetch(artifact.name, wanted, missing))
@@ -123,6 +133,8 @@ class RepoFiles:
         async with shelf.room_for(wanted.size_bytes):
             got = await self._desk.downloader.fetch(wanted)
         shelf.note_digest(got.path, got.digest)
+        if self._desk.reader is not None:
+            self._desk.reader.keep_ahead(self._repo.id, got.digest, got.said)
         return got.path, got.digest
 
     async def _locate_log(self, job: Job) -> str:

@@ -14,6 +14,7 @@ import aiohttp
 import structlog
 from yarl import URL
 
+from bot.github.ahead import Ahead, ReadAhead
 from bot.github.hosts import DownloadHosts
 from bot.github.members import Members, Needs
 from bot.github.parts import Part
@@ -54,6 +55,7 @@ class Wanted:
     size_bytes: int = 0
     partial_path: Path | None = None
     needs: Needs | None = None
+    read_ahead: ReadAhead | None = None
 
 
 @dataclass(frozen=True)
@@ -65,19 +67,38 @@ class Got:
 
     path: Path
     digest: str
+    said: tuple[bytes, ...] = ()  # what was read ahead of it
+
+
+@dataclass
+class _Start:
+    """What is known when the whole file begins to be fetched."""
+
+    ahead: Ahead
+    url: URL | None = None
+    ending: tuple[int, bytes] | None = None
 
 
 class _Whole(Part):
-    """A file that is fetched from its beginning to its end."""
+    """A file that is fetched from its beginning to its end, which may lie there from the start to be read ahead."""
 
-    def __init__(self, wanted: Path) -> None:
+    def __init__(self, wanted: Path, start: _Start) -> None:
         super().__init__(wanted)
         self.etag: str | None = None
         self.mismatches = 0
+        self.ahead = start.ahead
+        if start.ending is not None:
+            at, ending = start.ending
+            self.reserve(at + len(ending))
+            self.write_at(at, ending)
 
     def restart(self) -> None:
         super().restart()
         self.etag = None
+
+    def finish(self, wanted: Path) -> None:
+        self._file.truncate(self.size)
+        super().finish(wanted)
 
 
 class Downloader:
@@ -97,37 +118,42 @@ class Downloader:
         """
         try:
             async with asyncio.timeout(LONGEST_S) as deadline:
-                remote = Remote(self._storage, wanted.locate)
-                return await self._fetch_part(wanted, remote) or await self._fetch_whole(wanted, remote.url)
+                start = _Start(Ahead(wanted.read_ahead))
+                return await self._fetch_part(wanted, start) or await self._fetch_whole(wanted, start)
         except TimeoutError:
             if deadline.expired():
                 raise DownloadError(f"took longer than {LONGEST_S / 60:.0f} minutes to download") from None
             raise
 
-    async def _fetch_part(self, wanted: Wanted, remote: Remote) -> Got | None:
+    async def _fetch_part(self, wanted: Wanted, start: _Start) -> Got | None:
         """Fetch the members that are needed; None if the whole file is less work, or the safer way."""
         if wanted.needs is None or wanted.partial_path is None or wanted.size_bytes < RANGES_FROM_BYTES:
             return None
         part = await asyncio.to_thread(Part, wanted.partial_path)
+        remote = Remote(self._storage, wanted.locate)
+        members = Members(remote, part, wanted.needs, found=start.ahead.begin)
         try:
-            fetched = await Members(remote, part, wanted.needs).fetch(size_bytes=wanted.size_bytes)
+            fetched = await members.fetch(size_bytes=wanted.size_bytes)
             await asyncio.to_thread(part.finish, wanted.partial_path)
         except RangesError as exc:
             log.info("download.whole", file=wanted.path.name, why=str(exc))
+            start.url, start.ending = remote.url, members.ending
             return None
         finally:
             await asyncio.to_thread(part.discard)
         log.info("download.part", file=wanted.path.name, bytes=fetched.spent_bytes, of_bytes=wanted.size_bytes)
         return Got(wanted.partial_path, wanted.digest or fetched.digest)
 
-    async def _fetch_whole(self, wanted: Wanted, url: URL | None) -> Got:
-        part = await asyncio.to_thread(_Whole, wanted.path)
+    async def _fetch_whole(self, wanted: Wanted, start: _Start) -> Got:
+        part = await asyncio.to_thread(_Whole, wanted.path, start)
         try:
-            await self._persist(wanted, part, url)
+            await self._persist(wanted, part, start.url)
+            said = await part.ahead.finish()
             await asyncio.to_thread(part.finish, wanted.path)
         finally:
+            part.ahead.drop()
             await asyncio.to_thread(part.discard)
-        return Got(wanted.path, part.digest())
+        return Got(wanted.path, part.digest(), said)
 
     async def _persist(self, wanted: Wanted, part: _Whole, url: URL | None) -> None:
         """Try until the part is whole, with a new signed URL each time; the first time with `url` if there is one."""
@@ -160,14 +186,20 @@ class Downloader:
                     if part.size + len(chunk) > wanted.max_bytes:
                         raise DownloadError(too_large(None, wanted.max_bytes))
                     await asyncio.to_thread(part.append, chunk)
+                    part.ahead.advance(part.path, part.size)
         except (aiohttp.ClientError, ConnectionError) as exc:
             raise BrokenError(why_broken(exc)) from exc
         if wanted.digest is not None and wanted.digest.startswith("sha256:") and part.digest() != wanted.digest.lower():
-            await asyncio.to_thread(part.restart)
+            await self._restart(part)
             part.mismatches += 1
             if part.mismatches > 1:  # twice the same is no accident of the network
                 raise DownloadError("is not what GitHub announced (SHA-256 differs), and was not read")
             raise BrokenError("SHA-256 differs")
+
+    async def _restart(self, part: _Whole) -> None:
+        if part.size:
+            part.ahead.drop()
+        await asyncio.to_thread(part.restart)
 
     async def _accept(self, response: aiohttp.ClientResponse, part: _Whole) -> None:
         """Make the part fit the answer: the rest of it, or all of it from the start."""
@@ -175,11 +207,11 @@ class Downloader:
             continues = response.headers.get("Content-Range", "").startswith(f"bytes {part.size}-")
             if continues and (part.etag is None or response.headers.get("ETag") == part.etag):
                 return
-            await asyncio.to_thread(part.restart)
+            await self._restart(part)
             raise BrokenError("it changed while it was read")
         if response.status != 200:
             if response.status == 416:
-                await asyncio.to_thread(part.restart)
+                await self._restart(part)
             raise BrokenError(f"the storage answered {response.status}")
-        await asyncio.to_thread(part.restart)
+        await self._restart(part)
         part.etag = strong_etag(response)

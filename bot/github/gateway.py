@@ -13,7 +13,7 @@ import aiohttp
 from cachetools import LRUCache
 
 from bot.github.app import AppIdentity, identify
-from bot.github.artifacts import FilesDesk, RepoFiles
+from bot.github.artifacts import FilesDesk, Reader, RepoFiles
 from bot.github.cache import AnswerCache
 from bot.github.calls import Api, Calls
 from bot.github.checks import RepoChecks
@@ -76,7 +76,10 @@ class Gateway:
         limits: Limits | None = None,
         observe: Callable[[Said], None] = lambda _said: None,
         show_trouble: Callable[[Trouble, int], None] = lambda _kind, _number: None,
+        reader: Reader | None = None,
     ) -> None:
+        """With a `reader` archives are read while they arrive."""
+        self._reader = reader
         self._session = session
         self._api_url = connection.api_url
         self._clock = clock
@@ -118,6 +121,7 @@ class Gateway:
             max_artifact_bytes=limits.max_artifact_bytes,
             max_log_bytes=limits.max_log_bytes,
             log_pause_s=limits.log_pause_s,
+            reader=self._reader,
         )
         desk = Desk(app=app, marker=self._marker, look_again_s=limits.retry_pause_s)
         self._started = _Started(app=app, comments=desk, files=files, storage=storage)

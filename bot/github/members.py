@@ -26,6 +26,7 @@ from bot.zip_directory import NotZipError, ZipEntry, directory_place, read_direc
 
 #: Says by its name whether a member is needed.
 Needs = Callable[[str], bool]
+Found = Callable[[Sequence[ZipEntry], Sequence[ZipEntry], int], None]
 #: Holds the directory of any usual artifact, and the longest comment that may stand behind it.
 END_BYTES: Final = 128 * 1024
 MOST_DIRECTORY_BYTES: Final = 16 * 1024**2
@@ -50,7 +51,10 @@ class Fetched:
 class Members:
     """Fetches the needed members of one file."""
 
-    def __init__(self, remote: Remote, part: Part, needs: Needs) -> None:
+    def __init__(self, remote: Remote, part: Part, needs: Needs, *, found: Found = lambda *_: None) -> None:
+        """`found` is told all members, the needed ones and where the directory begins, once they are known."""
+        self._found = found
+        self.ending: tuple[int, bytes] | None = None  # what is known of the file's end, with its directory
         self._remote = remote
         self._part = part
         self._needs = needs
@@ -67,6 +71,8 @@ class Members:
         directory, known_from, digest = await self._fetch_directory(size_bytes)
         entries = await asyncio.to_thread(_entries, self._part.path)
         needed = [entry for entry in entries if self._needs(entry.name)]
+        self.ending = await asyncio.to_thread(_read_from, self._part.path, known_from)
+        self._found(entries, needed, directory)
         ranges = spans(entries, needed, directory, known_from=known_from)
         if sum(end - begin for begin, end in ranges) > MOST_SHARE * size_bytes:
             raise RangesError("most of it is needed")
@@ -150,6 +156,12 @@ def _digest(path: Path, begin: int) -> str:
     with path.open("rb") as file:
         file.seek(begin)
         return f"directory-sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
+
+
+def _read_from(path: Path, begin: int) -> tuple[int, bytes]:
+    with path.open("rb") as file:
+        file.seek(begin)
+        return begin, file.read()
 
 
 def _entries(path: Path) -> list[ZipEntry]:

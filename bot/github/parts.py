@@ -27,12 +27,13 @@ class Part:
 
     def append(self, chunk: bytes) -> None:
         self._file.write(chunk)
+        self._file.flush()  # another process may read what has arrived
         self._hash.update(chunk)
         self.size += len(chunk)
 
     def restart(self) -> None:
+        """Begin anew. What lies there stays until it is written over: another process may be reading it."""
         self._file.seek(0)
-        self._file.truncate()
         self.size, self._hash = 0, hashlib.sha256()
 
     def reserve(self, size: int) -> None:

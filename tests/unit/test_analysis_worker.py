@@ -14,13 +14,13 @@ from pathlib import Path
 
 from analyzers.model import Category
 from bot.analysis import AnalysisPool
-from bot.analysis_worker import Answer, diagnose_files, unknown
+from bot.analysis_worker import Answer, Said, diagnose_files, unknown
 from handlers.context import Fetched
 
-Said = Mapping[str, bytes]
 
-
-def by_job_name(job_name: str, _log: Fetched | None, _artifacts: Sequence[Fetched], _known: Said) -> Answer:
+def by_job_name(
+    job_name: str, _log: Fetched | None, _artifacts: Sequence[Fetched], _known: Mapping[str, Said]
+) -> Answer:
     """Runs in the worker process: the job's name says what happens."""
     if job_name == "hangs":
         time.sleep(600)

@@ -1,0 +1,201 @@
+"""The logs of a large artifact are read while the rest of it arrives; what comes of it is the same answer, sooner."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import zipfile
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from io import BytesIO
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+from github_double import Say, storage_double
+
+from analyzers.model import Diagnosis
+from bot.analysis import AnalysisPool
+from bot.analysis_worker import diagnose_files, read_ahead
+from bot.diagnose import diagnose_path
+from bot.github.ahead import BATCH_BYTES, MOST_READ_BYTES, Ahead
+from bot.github.artifacts import is_needed
+from bot.github.downloads import Downloader, Got, Wanted
+from bot.github.hosts import DownloadHosts
+from bot.github.storage import DownloadError
+from bot.zip_directory import STORED, ZipEntry
+from handlers.context import Fetched
+from tests.logs import raised
+
+MB = 1024 * 1024
+
+
+def packed(*, inside: str = "") -> bytes:
+    """Four ranks whose logs are all that the artifact holds, some 12 MB."""
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for rank in range(4):
+            noise = os.urandom(3 * MB // 2).hex()
+            lines = "\n".join(noise[at : at + 200] for at in range(0, len(noise), 200))
+            text = lines + "\n" + (raised("ValueError: boom", "megatron/core/a.py:3 f", rank=2) if rank == 2 else "")
+            archive.writestr(f"1/none_ab/attempt_0/{rank}/stderr.log", text)
+        if inside:
+            archive.writestr(inside, b"PK")
+    return buffer.getvalue()
+
+
+class Desk:
+    """Reads at once, in this process, and keeps what was asked."""
+
+    def __init__(self, *, busy: int = 0) -> None:
+        self.busy = busy
+        self.asked: list[list[str]] = []
+        self.spoil: tuple[bytes, int] | None = None
+
+    def read(self, path: Path, names: frozenset[str]) -> Awaitable[tuple[bytes, int] | None] | None:
+        self.busy -= 1
+        if self.busy >= 0:
+            return None
+        self.asked.append(sorted(name.split("/")[3] for name in names))
+        return asyncio.to_thread(read_ahead, str(path), names)
+
+
+def serve(data: bytes, *, cut: list[int], etag: str = '"e"') -> object:
+    """Return a storage that serves parts, and breaks the whole off at each of the places in `cut`, once."""
+
+    def answer(request: web.Request) -> Say:
+        wanted = request.headers.get("Range", "")
+        if wanted.startswith("bytes=-"):
+            first = max(0, len(data) - int(wanted.removeprefix("bytes=-")))
+        elif wanted:
+            first = int(wanted.removeprefix("bytes=").removesuffix("-"))
+        else:
+            return Say(body=data, headers={"ETag": etag}, cut_after=cut.pop(0) if cut else None)
+        part = {"Content-Range": f"bytes {first}-{len(data) - 1}/{len(data)}", "ETag": etag}
+        return Say(206, body=data[first:], headers=part)
+
+    return answer
+
+
+@asynccontextmanager
+async def fetched(tmp_path: Path, desk: Desk, answer: object, data: bytes) -> AsyncIterator[Got]:
+    async with storage_double() as storage, aiohttp.ClientSession() as session:
+        storage.always("GET /blob", answer)  # type: ignore[arg-type]
+
+        async def locate() -> str:
+            return f"{storage.url}/blob"
+
+        path = tmp_path / "a.zip"
+        digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+        downloader = Downloader(session, DownloadHosts(storage.url), retry_pause_s=0.01)
+        yield await downloader.fetch(
+            Wanted(path, locate, 10**9, digest, len(data), tmp_path / "part.zip", is_needed, desk.read)
+        )
+
+
+def answer_of(got: Got) -> Diagnosis:
+    """Diagnose what was fetched, with what was read ahead and none of the logs themselves."""
+    known = {got.digest: got.said}
+    return diagnose_files("a", None, [Fetched("a", str(got.path), digest=got.digest)], known).diagnosis
+
+
+@pytest.mark.parametrize("cut", [[], [7 * MB]])
+async def test_logs_are_read_as_they_arrive(tmp_path: Path, cut: list[int]) -> None:
+    data, desk = packed(), Desk()
+    async with fetched(tmp_path, desk, serve(data, cut=cut), data) as got:
+        assert got.path.read_bytes() == data
+        assert desk.asked == [["0", "1"], ["2", "3"]]
+        expected = diagnose_path(str(got.path), job_name="a")
+        scribbled = bytes(12 * MB) + data[12 * MB :]  # what the logs hold is gone; the list of them is not
+        got.path.write_bytes(scribbled)
+        assert answer_of(got) == expected
+        assert expected.culprit_ranks == (2,)
+
+
+async def test_what_no_worker_was_idle_for_is_read_later(tmp_path: Path) -> None:
+    data, desk = packed(), Desk(busy=10**6)
+    async with fetched(tmp_path, desk, serve(data, cut=[]), data) as got:
+        assert (desk.asked, got.said) == ([], ())
+        assert answer_of(got) == diagnose_path(str(got.path), job_name="a")
+
+
+async def test_an_archive_with_archives_inside_is_not_read_ahead(tmp_path: Path) -> None:
+    data, desk = packed(inside="more.zip"), Desk()
+    async with fetched(tmp_path, desk, serve(data, cut=[]), data) as got:
+        assert (desk.asked, got.said) == ([], ())
+
+
+async def test_what_was_read_of_another_file_is_forgotten(tmp_path: Path) -> None:
+    """The first time other bytes come than GitHub announced, the second time the right ones."""
+    data, desk = packed(), Desk()
+    honest, other = serve(data, cut=[]), serve(data.replace(b"boom", b"BOOM"), cut=[])
+    wholes = 0
+
+    def answer(request: web.Request) -> Say:
+        nonlocal wholes
+        wholes += "Range" not in request.headers
+        return (other if wholes == 1 else honest)(request)  # type: ignore[operator, no-any-return]
+
+    async with fetched(tmp_path, desk, answer, data) as got:
+        assert wholes == 2
+        assert got.path.read_bytes() == data
+        assert got.said == ()
+        assert len(desk.asked) == 2
+
+
+async def test_a_download_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    data, desk = packed(), Desk()
+    lie = serve(data.replace(b"boom", b"BOOM"), cut=[])
+    with pytest.raises(DownloadError, match="SHA-256 differs"):
+        async with fetched(tmp_path, desk, lie, data):
+            pass
+    assert await asyncio.to_thread(os.listdir, tmp_path) == []
+
+
+async def test_a_bomb_is_left_to_the_reading_proper() -> None:
+    entries = [ZipEntry(str(number), STORED, BATCH_BYTES, 0, 0, number * BATCH_BYTES) for number in range(4)]
+    asked = []
+
+    async def read(names: frozenset[str]) -> tuple[bytes, int]:
+        asked.append(sorted(names))
+        return b"said", MOST_READ_BYTES
+
+    ahead = Ahead(lambda _, names: read(names))
+    ahead.begin(entries, entries, 4 * BATCH_BYTES)
+    for number in range(1, 5):
+        ahead.advance(Path("a"), number * BATCH_BYTES)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert asked == [["0"]]
+    assert await ahead.finish() == (b"said",)
+
+
+async def test_workers_read_ahead_only_when_they_are_idle(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    path.write_bytes(packed())
+    names = frozenset({"1/none_ab/attempt_0/2/stderr.log"})
+    pool = AnalysisPool(workers=1, limit_s=60.0)
+    try:
+        reading = pool.read_ahead(path, names)
+        assert reading is not None
+        assert pool.read_ahead(path, names) is None
+        said = await reading
+        assert said is not None
+        pool.keep_ahead(1, "sha256:1", (said[0],))
+        path.write_bytes(path.read_bytes().replace(b"boom", b"BOOM"))
+        found = await pool.for_repo(1).diagnose(
+            job_name="a", job_log=None, artifacts=[Fetched("a", str(path), digest="sha256:1")]
+        )
+        assert found.error is not None
+        assert found.error.message == "boom"
+        cancelled = pool.read_ahead(path, names)
+        assert isinstance(cancelled, asyncio.Task)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        broken = pool.read_ahead(tmp_path / "absent.zip", names)
+        assert broken is not None
+        assert await broken is None
+    finally:
+        await pool.close()
