@@ -67,12 +67,20 @@ _RANK_NAME = re.compile(
 )
 
 
+#: "Ranks 1, 3 failed to pass monitoredBarrier".
+_RANK_LIST = re.compile(rb"(?<=\bRanks )\d+(?:, \d+)*")
+
+
 def permute_ranks(job: Job, _: Diagnosis, chance: random.Random) -> Job:
     """What happened to a rank happens to another one, everywhere that a rank is named. Only within one node."""
     order = new_ranks(job, chance)
 
+    def new(rank: bytes) -> bytes:
+        return str(order.get(int(rank), int(rank))).encode()
+
     def rename(text: bytes) -> bytes:
-        return _RANK_NAME.sub(lambda match: match[1] + str(order.get(int(match[2]), int(match[2]))).encode(), text)
+        text = _RANK_LIST.sub(lambda match: b", ".join(new(rank) for rank in match[0].split(b", ")), text)
+        return _RANK_NAME.sub(lambda match: match[1] + new(match[2]), text)
 
     files = {}
     for name, text in job.files.items():

@@ -259,6 +259,8 @@ def _by_exit_code(stories: Mapping[int, RankStory], exits: Exits) -> Blame | Non
     if not told:
         return None
     first = min(told, key=lambda e: (not e.root_cause, e.rank))
+    if first.at is not None:  # those that left later than the launcher's seconds can tell left because of it
+        told = [e for e in told if e.at is None or (e.at - first.at).total_seconds() <= 1]
     known = [stories[e.rank] for e in told if e.rank in stories]
     no_tests = all(e.exit_code == _NO_TESTS for e in told) and bool(known) and not any(s.in_tests for s in known)
     why = "pytest found no test to run" if no_tests else "no error in the rank's log"

@@ -33,9 +33,11 @@ def find_laggards(stories: Mapping[int, RankStory]) -> tuple[tuple[int, ...], Fi
     absent = _without_peer_errors(stories, absent) or absent
     absent = tuple(rank for rank in absent if stories[rank].last is not None) or absent  # a log was seen to stop
     finding = _first_to_say(waiting)
-    if len(waiting) < len(stories) and all(story.finished for rank, story in stories.items() if rank not in waiting):
+    others = [story for rank, story in stories.items() if rank not in waiting]
+    seen = [story for story in others if story.last is not None]
+    if seen and all(story.finished for story in seen):
         # The others are through with everything: these entered an operation that nobody else would come to.
-        return tuple(waiting), replace(finding, confidence=Confidence.MEDIUM)
+        return tuple(waiting), replace(finding, confidence=Confidence.MEDIUM if seen == others else Confidence.LOW)
     if not absent or len(absent) * 2 > len(stories):
         return _behind(stories), replace(finding, confidence=Confidence.LOW)
     if len(absent) > 1 and all(stories[rank].last is None for rank in absent):
