@@ -11,7 +11,6 @@ from __future__ import annotations
 import mmap
 import stat
 import struct
-import unicodedata
 from collections.abc import Iterator
 
 from analyzers.model import Skipped
@@ -88,6 +87,17 @@ def directory_place(data: mmap.mmap | bytes) -> tuple[int, int]:
     """
     _, size, start, _ = _find_directory(data)
     return start, start + size
+
+
+def ends_in_directory(data: mmap.mmap | bytes) -> bool:
+    """Whether these bytes end as a zip file does, whatever they begin with: an archive that unpacks itself is one."""
+    try:
+        start, end = directory_place(data)
+    except NotZipError:
+        return False
+    place = data.find(b"PK\5\6", end)
+    comment = int.from_bytes(data[place + _END.size - 2 : place + _END.size], "little")
+    return data[start : start + 4] == b"PK\1\2" and place + _END.size + comment == len(data)
 
 
 def data_range(data: mmap.mmap | bytes, entry: ZipEntry) -> tuple[int, int] | None:
@@ -212,7 +222,7 @@ def why_bad_name(name: str) -> str:
     parts = name.rstrip("/").split("/")
     if not name.strip() or name.startswith("/") or name[1:2] == ":" or ".." in parts:
         return "its name leads out of the archive"
-    if any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co") for character in name):
+    if not name.isprintable():  # nor blanks and breaks of line that only look like something else
         return "its name holds invisible characters"
     return ""
 

@@ -12,6 +12,7 @@ import json
 from analyzers.model import Source
 from analyzers.parsers.rank_log import StreamReading
 from analyzers.parsers.tracebacks import TracebackReader
+from analyzers.reading.clean import without_controls
 from analyzers.reading.layout import Place
 from analyzers.reading.scan import Line
 from analyzers.reading.whole_text import whole
@@ -29,7 +30,7 @@ def read_error_file(source: Source, place: Place) -> tuple[StreamReading, int]:
     reading = StreamReading(place.name, place.kind, place.stream, place.local_rank)
     traces = TracebackReader()
     for text in _callstack(bytes(held)).split("\n"):
-        traces.feed(Line(1, 0, text, by_torch=True))
+        traces.feed(Line(1, 0, without_controls(text), by_torch=True))
     reading.chains = [chain for chain in traces.chains if chain[-1].type]
     reading.during = [None] * len(reading.chains)
     reading.lines = 1

@@ -43,7 +43,10 @@ class JobLine:
     @property
     def at(self) -> datetime | None:
         """The time of GitHub's stamp, in UTC. Read only for the few lines that somebody tells about."""
-        return datetime.fromisoformat(self.stamp) if self.stamp else None
+        try:
+            return datetime.fromisoformat(self.stamp) if self.stamp else None
+        except ValueError:  # the look of a stamp, and a month that no year has
+            return None
 
     def plain(self) -> Line:
         """Return the line as the parsers of rank logs take it."""

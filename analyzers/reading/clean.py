@@ -25,6 +25,10 @@ _RANK_STARTS = ("[rank", "[default", "[1,")
 #: srun -l: "3: text", padded to the width of the largest number.
 _SRUN = pattern(r" {0,5}(\d{1,6}): ?")
 
+#: Python refuses to read a number of more than 4,300 digits, and nothing that is counted has so many as these.
+_ENDLESS = pattern(r"(\d{20})\d{20,}")
+_LONG_CHARS = 4_000
+
 
 class Prefixes(NamedTuple):
     """What stood before the text of a line: GitHub's stamp (UTC) and the rank; `by_torch`: as "[rankN]:"."""
@@ -41,14 +45,12 @@ def clean(raw: bytes) -> str:
 
 
 def without_controls(text: str) -> str:
-    """Drop escape sequences and control characters."""
-    if text.isprintable():
-        return text
-    if "\x1b" in text:
-        text = _ESCAPES.sub("", text)
-        if text.isprintable():
-            return text
-    return _CONTROLS.sub("", text)
+    """Drop escape sequences and control characters, and all but the beginning of a number that has no end."""
+    if not text.isprintable():
+        if "\x1b" in text:
+            text = _ESCAPES.sub("", text)
+        text = text if text.isprintable() else _CONTROLS.sub("", text)
+    return _ENDLESS.sub(r"\1…", text) if len(text) > _LONG_CHARS else text
 
 
 def may_have_prefixes(text: str) -> bool:

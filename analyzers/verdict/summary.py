@@ -117,6 +117,6 @@ def _short(error: Error) -> str:
 def _ranks(ranks: Sequence[int]) -> str:
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
-    if len(ranks) > 4 and list(ranks) == list(range(ranks[0], ranks[-1] + 1)):
+    if len(ranks) > 4 and ranks[-1] - ranks[0] == len(ranks) - 1:  # sorted, each once
         return f"ranks {ranks[0]} to {ranks[-1]}"
     return f"ranks {', '.join(str(rank) for rank in ranks[:-1])} and {ranks[-1]}"

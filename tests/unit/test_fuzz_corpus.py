@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,17 @@ def test_the_corpus_breaks_nothing(entry: str) -> None:
 
 def test_each_entry_has_its_corpus() -> None:
     assert sorted(path.name for path in CORPUS.iterdir()) == list(ENTRIES)
+
+
+@pytest.mark.parametrize("number", [b"9" * 5_000, b"999999999"], ids=["without an end", "of a billion"])
+def test_no_number_of_a_log_is_too_large(number: bytes) -> None:
+    """A rank, a line, a code, a step: nothing is counted up to it, and Python reads no number of 5,000 digits."""
+    for data in inputs("logs"):
+        places = [found.span() for found in re.finditer(rb"\d+", data)]
+        for begin, end in places[:: max(1, len(places) // 12)]:
+            logs.run(data[:begin] + number + data[end:])
+    coloured = b"\x0e##[error]Process completed with exit code " + number[:3_000] + b"\x1b[0m" + number[:3_000]
+    logs.run(coloured + b".\n")
 
 
 @st.composite
