@@ -55,7 +55,8 @@ class Contact:
         try:
             await self._contexts.gateway.start()
         except RateLimitedError as error:
-            # The log has it already, as a trouble of GitHub's that has begun.
+            if not self._contexts.tried.is_set():  # once: that the trouble goes on is told by its end
+                log.warning("github.not_connected", why=str(error), deliveries="503")
             self.why = f"not reached yet: {reason(error.__cause__)}"
             return False
         finally:

@@ -129,7 +129,7 @@ class Served:
             self.lines.append(line)
             if line["event"] == "serve.listening":
                 self.url = line["url"]
-            if self.url and (not self._met or self.said("github.connected") or self.said("github.trouble")):
+            if self.url and (not self._met or self.said("github.connected") or self.said("github.not_connected")):
                 self._up.set()
         self._up.set()
 

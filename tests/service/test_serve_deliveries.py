@@ -68,7 +68,7 @@ async def test_real_events_that_need_no_work_do_not_touch_the_engine(world: Worl
 async def test_the_probes(world: World) -> None:
     assert (await world.get("/healthz"))[0] == 200
     status, text = await world.get("/readyz")
-    assert (status, json.loads(text)) == (200, {"ready": True, "problems": {}})
+    assert (status, json.loads(text)) == (200, {"ready": True, "problems": {}, "degraded": {}})
     assert (await world.get("/"))[0] == 404
 
 

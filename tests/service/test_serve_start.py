@@ -49,10 +49,13 @@ async def test_the_reason_why_github_is_not_there_is_told(github: SimulatedGitHu
     async with Served(environment(github, tmp_path)) as bot:
         _, said = await ask(bot.url + "/readyz")
         assert said["problems"] == {"github": "not reached yet: it answers with an error"}
+        assert said["degraded"]["github_unreachable"].endswith(": it answers with an error")
         github.parts.traffic.faults.clear()
         async with asyncio.timeout(60):
             while (await ask(bot.url + "/readyz"))[0] != 200:
                 await asyncio.sleep(0.2)
+        told = [line["event"] for line in bot.lines if line["event"].startswith("github.")]
+        assert told == ["github.trouble", "github.not_connected", "github.connected"], "once each, however many tries"
 
 
 async def test_a_name_that_is_taken_is_told_without_github(github: SimulatedGitHub, tmp_path: Path) -> None:
