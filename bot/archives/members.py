@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: The record at a zip file's end, and the longest comment that may follow it (APPNOTE.TXT 4.3.16).
 ZIP_END_BYTES = 22 + 65_535
+#: Linux maps so many bytes around a byte that is touched, also those that were given back before.
+_MAPPED_AROUND = 64 * 1024
 Mapped = mmap.mmap | bytes
 Found = tuple[tuple[Source, ...], tuple[Skipped, ...]]
 
@@ -77,12 +79,11 @@ def _zip_pieces(data: Mapped, entry: ZipEntry, name: str, budget: Budget) -> Ite
 
 def slices(data: Mapped, begin: int, end: int) -> Iterator[bytes]:
     """Yield data[begin:end] in pieces; pages of the file that were read are given back, so that memory stays flat."""
-    page = mmap.ALLOCATIONGRANULARITY
     for at in range(begin, end, PIECE):
         upto = min(at + PIECE, end)
         yield data[at:upto]
         if isinstance(data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-            start = at // page * page
+            start = at - at % _MAPPED_AROUND
             data.madvise(mmap.MADV_DONTNEED, start, upto - start)
 
 

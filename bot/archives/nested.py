@@ -13,6 +13,7 @@ from analyzers.model import Skipped, Source
 from bot.archives.budget import Budget
 from bot.archives.inflate import gunzipped
 from bot.archives.members import Found, Mapped, is_gzip, is_tar, is_zip, open_tar, open_zip
+from bot.zip_directory import ends_in_directory
 
 #: An archive in an archive in an archive is nobody's log artifact.
 DEEPEST = 2
@@ -25,7 +26,7 @@ def expand(found: Found, budget: Budget, *, depth: int = 1) -> Found:
     skipped = list(found[1])
     names = {source.name for source in found[0]}
     for source in found[0]:
-        opener = _opener(source)
+        opener = _opener(source, budget)
         if opener is not None and depth > DEEPEST:
             skipped.append(Skipped(source.name, "it is an archive too deep inside of others"))
         elif opener is not None:
@@ -44,14 +45,15 @@ def is_packed(name: str) -> bool:
     return name.lower().endswith((*_ARCHIVES, ".gz"))
 
 
-def _opener(source: Source) -> Callable[[Source, Budget], Found] | None:
-    """Say how to open what is an archive by its name and by its first bytes; None for anything else."""
+def _opener(source: Source, budget: Budget) -> Callable[[Source, Budget], Found] | None:
+    """Say how to open what is an archive by its name and by what is in it; None for anything else."""
     lower = source.name.lower()
     if not lower.endswith(_ARCHIVES):
         return None
     head = next(iter(source.chunks()), b"")
     if lower.endswith(".zip"):
-        return _open_inner_zip if is_zip(head) else None
+        # What does not begin as a zip file may still be one, behind a program that unpacks it.
+        return _open_inner_zip if is_zip(head) or (head and ends_in_directory(spooled(source, budget))) else None
     if lower.endswith(".tar"):
         return _open_inner_tar if is_tar(head) else None
     return _open_packed_tar if is_gzip(head) else None

@@ -18,6 +18,7 @@ from bot.archives.budget import PIECE, Budget, UnreadableError
 from bot.archives.inflate import gunzipped
 from bot.archives.members import Found, Mapped, has_zip_end, is_gzip, is_tar, is_zip, open_tar, open_zip, slices
 from bot.archives.nested import expand, laid_down, mapped, spooled, unpacked
+from bot.zip_directory import ends_in_directory
 
 STDIN = "-"
 #: A file named so is never taken for a job's log.
@@ -78,8 +79,8 @@ def open_bundle(
 
 
 def _open_archive(data: Mapped, label: str, budget: Budget) -> Found | None:
-    """List what is in an archive, told by its first bytes; None if it is none."""
-    if is_zip(data) or (label.lower().endswith(".zip") and has_zip_end(data)):
+    """List what is in an archive, told by its first bytes or by the directory at its end; None if it is none."""
+    if is_zip(data) or (label.lower().endswith(".zip") and has_zip_end(data)) or ends_in_directory(data):
         return open_zip(data, label, budget)
     if is_tar(data):
         return open_tar(data, label, budget)

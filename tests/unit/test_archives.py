@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 
 from bot import archives
 from bot.archives import Budget, Limits, Opened, UnreadableError, open_bundle
+from bot.archives.members import slices
+from bot.archives.nested import mapped
 
 LOG = b"iteration 1 | loss 9.9\n" * 40_000
 FILES = {
@@ -74,6 +76,29 @@ def test_a_zip_reads_as_it_was_written(
     assert contents(opened) == FILES  # a source is read from its beginning each time
     assert why(opened) == {}
     assert all(len(piece) <= 1 << 20 for source in opened.bundle.sources for piece in source.chunks())
+
+
+@pytest.mark.parametrize("program", [b"MZ" + bytes(70_000), b"#!/bin/sh\nexec unzip -q $0\n"], ids=["exe", "sh"])
+def test_a_zip_behind_a_program_that_unpacks_it(tmp_path: Path, program: bytes) -> None:
+    files = {"1/attempt_0/0/stdout.log": b"hello\n" * 50, "1/attempt_0/0/stderr.log": b"ValueError: no\n"}
+    whole = zipped(tmp_path / "plain.zip", files).read_bytes()
+    for name in ("logs", "logs.exe", "logs.zip"):
+        (tmp_path / name).write_bytes(program + whole)
+        opened = open_bundle(str(tmp_path / name))
+        assert contents(opened) == files
+        assert why(opened) == {}
+    outer = zipped(tmp_path / "outer.zip", {"a/logs.zip": program + whole, "b/broken.zip": program})
+    inner = {f"a/logs.zip/{name}": content for name, content in files.items()}
+    assert contents(open_bundle(str(outer))) == inner | {"b/broken.zip": program}
+
+
+def test_a_log_that_quotes_the_end_of_a_zip_is_a_log(tmp_path: Path) -> None:
+    whole = zipped(tmp_path / "plain.zip", {"a.log": b"hello\n"}).read_bytes()
+    for tail in (whole + b"\n", whole[whole.rindex(b"PK\5\6") :], b"PK\5\6" + bytes(18)):
+        (tmp_path / "log").write_bytes(b"what the tool printed:\n" + tail)
+        opened = open_bundle(str(tmp_path / "log"))
+        assert opened.bundle.sources == ()
+        assert opened.bundle.job_log is not None
 
 
 def test_a_folder_reads_the_same(tmp_path: Path) -> None:
@@ -290,6 +315,18 @@ def test_a_file_that_vanishes_is_told(tmp_path: Path) -> None:
     opened = open_bundle(str(tmp_path))
     (tmp_path / "a.log").unlink()
     assert "could not be read" in why(opened)["a.log"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux tells what of a file is in memory")
+def test_what_was_read_of_a_mapped_file_is_given_back(tmp_path: Path) -> None:
+    path = tmp_path / "mapped"
+    path.write_bytes(os.urandom(1 << 20) * 8)
+    with path.open("rb") as file:
+        data = mapped(file)
+    for begin, end in ((50_001, 3_000_001), (3_000_001, 8 << 20)):
+        assert sum(map(len, slices(data, begin, end))) == end - begin
+    smaps = Path("/proc/self/smaps").read_text().partition(str(path))[2]
+    assert int(smaps.partition("Rss:")[2].split()[0]) <= 256
 
 
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
