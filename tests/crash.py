@@ -8,7 +8,7 @@ import re
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -86,7 +86,11 @@ class Verdict:
 
     @property
     def clean(self) -> bool:
-        return not (self.lost or self.twice or self.reruns or self.stale or self.order)
+        return not any(vars(self).values())
+
+    def joined(self, other: Verdict) -> Verdict:
+        """Return what is in either."""
+        return Verdict(**{name: [*found, *vars(other)[name]] for name, found in vars(self).items()})
 
 
 def judge(github: SimulatedGitHub, stories: list[Story], *, green: bool) -> Verdict:
@@ -168,6 +172,9 @@ class Victim:
             await self.bot.end(signal.SIGTERM)
 
 
+Harm = Callable[[int], Awaitable[None]]
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The figures of one run of the harness."""
@@ -188,11 +195,13 @@ async def run_and_kill(  # noqa: PLR0913 (each is a size of the run)
     seed: int = 1,
     life_s: tuple[float, float] = (0.1, 3.0),
     empty: bool = True,
+    harm: Harm | None = None,
     **env: str,
 ) -> Outcome:
     """Tell the stories, kill at random moments while they are worked on, and judge what is left in the end.
 
     Args:
+        harm: does something else than to kill; told how often.
         empty: wait also for what the bot does half a minute later; without it the run is shorter.
     """
     chance = random.Random(seed)
@@ -205,12 +214,13 @@ async def run_and_kill(  # noqa: PLR0913 (each is a size of the run)
             run = CrashRun(github, post, victim, told, chance, life_s, empty)
             await victim.start()
             post.open()
-            await run.kill(kills - kills // 3)
+            harm = harm or run.kill
+            await harm(kills - kills // 3)
             await run.calm(green=False)
             for story in told:
                 if story.attempts == 2 and story.run.status != "completed":
                     await github.finish_run(story.run)
-            await run.kill(kills // 3)
+            await harm(kills // 3)
             await run.calm(green=True)
             await victim.end()
             verdict = judge(github, told, green=True)

@@ -85,6 +85,28 @@ async def list_steps(folder: Path, kinds: Sequence[str] = KINDS, **env: str) -> 
     return steps
 
 
+async def kill_at_each(folder: Path, steps: Sequence[Step], database: Callable[[], dict[str, str]]) -> Sweep:
+    """Kill once at each of the steps; at those that came only once, with a database of their own.
+
+    Args:
+        database: returns the settings of an empty database.
+    """
+    swept = await kill_at_steps(_new(folder), steps, **database())
+    rare, swept.missed = swept.missed, []
+    for step in rare:
+        alone = await kill_at_steps(_new(folder), [step], to_the_end=False, **database())
+        swept.killed += alone.killed
+        swept.missed += alone.missed
+        swept.verdict = swept.verdict.joined(alone.verdict)
+    return swept
+
+
+def _new(folder: Path) -> Path:
+    made = folder / str(len(list(folder.iterdir())))
+    made.mkdir()
+    return made
+
+
 async def kill_at_steps(folder: Path, steps: Sequence[Step], *, to_the_end: bool = True, **env: str) -> Sweep:
     """Kill once at each of the steps, then let the bot live until all stories have come to their ends.
 
@@ -101,7 +123,8 @@ async def kill_at_steps(folder: Path, steps: Sequence[Step], *, to_the_end: bool
         for story in lives.stories:
             if to_the_end and story.attempts == 2 and story.run.status != "completed":
                 await lives.github.finish_run(story.run)
-        await lives.settled(green=to_the_end)
+        if to_the_end:
+            await lives.settled(green=True)
         swept.verdict = judge(lives.github, lives.stories, green=to_the_end)
     return swept
 
@@ -164,16 +187,24 @@ class Lives:
             github.parts.traffic.faults.append(fault)
         await self.bot_listens(life)
         self.stories.append(await make_story(github, len(self.stories), step.kind))
-        try:
-            await github.until(lambda: len(lines("crash.died")) > life, within_s=REACHED_WITHIN_S)
-        except TimeoutError:
+        reached = await self._reached(life)
+        if not reached:
             os.kill(pid, signal.SIGKILL)
             await github.until(lambda: len(lines("crash.died")) > life, within_s=60)
-            return False
-        finally:
-            github.set_webhook_url(None)
-            if fault in github.parts.traffic.faults:
-                github.parts.traffic.faults.remove(fault)
+        github.set_webhook_url(None)
+        if fault in github.parts.traffic.faults:
+            github.parts.traffic.faults.remove(fault)
+        return reached
+
+    async def _reached(self, life: int) -> bool:
+        """Wait for the end of a life; False if it has nothing left to do but to live on."""
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + REACHED_WITHIN_S
+        while len(self.bot.said("crash.died")) <= life:
+            done = judge(self.github, self.stories, green=False).clean and await self.bot.queued() == 0
+            if loop.time() > ends or (done and len(self.bot.said("crash.died")) <= life):
+                return False
+            await asyncio.sleep(0.1)
         return True
 
     async def settled(self, *, green: bool = False, within_s: float = 120.0) -> None:

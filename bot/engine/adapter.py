@@ -64,7 +64,7 @@ class EngineSettings:
     executor_id: str
     polling_s: float = 0.1
     rescue_every_s: float = 10.0
-    orphan_after_s: float = 60.0
+    orphan_after_s: float = 20.0
     grace_s: float = 8.0
 
 

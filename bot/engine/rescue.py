@@ -37,7 +37,7 @@ class Rescuer:
     executor_id: str
     lock: AliveLock
     count: Callable[[int], None]
-    orphan_after_s: float = 60.0
+    orphan_after_s: float = 20.0
     _free_rounds: dict[str, int] = field(default_factory=dict)
     _lost_since: dict[str, float] = field(default_factory=dict)
     _resumed: dict[str, int] = field(default_factory=dict)
