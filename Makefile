@@ -5,7 +5,7 @@ RUN := $(UV) run --frozen --quiet
 export UV_COMPILE_BYTECODE := 1
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test check serve bench docs sync
+.PHONY: run test check serve bench docs fuzz audit sbom sync
 .DEFAULT_GOAL := run
 
 run: sync # the demo: the real bot against an embedded simulated GitHub, to be watched in a browser
@@ -29,6 +29,25 @@ bench: sync # speed and memory beside the manual way; rewrites the figures in do
 
 docs: sync # write the pages that are made from the code
 	$(RUN) python docs/generate.py
+
+#: Seconds for each entry.
+FUZZ_S ?= 60
+fuzz: $(UV) # look for inputs that break an entry of tests/fuzz; what it finds stands in var/fuzz (Linux on x86-64 only)
+	@mkdir -p var/fuzz
+	cd var/fuzz && for entry in archives commands logs markdown webhook; do \
+		UV_PROJECT_ENVIRONMENT=$(CURDIR)/.cache/fuzz $(abspath $(UV)) run --frozen --quiet --project $(CURDIR) --group fuzz \
+			python $(CURDIR)/tests/fuzz/search.py $$entry $(FUZZ_S) || exit 1; \
+	done
+
+audit: $(UV) # known holes in what is installed, as PyPI knows them today; fails as well when PyPI does not say
+	@mkdir -p var
+	$(UV) export --frozen --quiet --no-dev --no-emit-project --output-file var/requirements.txt
+	UV_PROJECT_ENVIRONMENT=.cache/audit $(UV) run --frozen --quiet --only-group audit \
+		pip-audit --strict --require-hashes --disable-pip --requirement var/requirements.txt
+
+sbom: $(UV) # the bill of materials of what is installed, as CycloneDX
+	@mkdir -p var
+	$(UV) export --frozen --quiet --no-dev --format cyclonedx1.5 --output-file var/sbom.cdx.json
 
 sync: $(UV)
 	@$(UV) sync --frozen --quiet
