@@ -18,19 +18,16 @@ import time
 from pathlib import Path
 from uuid import uuid4
 
-from sqlalchemy import Engine, create_engine, inspect, text
+from sqlalchemy import create_engine
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from engine_harness import Seen, engine, idle, task
+from growth_rows import fill
 from postgres import postgres_server
 
 from bot.engine.adapter import Engine as DurableEngine
 from bot.log import configure_logging
 from handlers.context import Task
-
-#: Where a finished delivery stands, and the column that tells it from others.
-TABLES = ("workflow_status", "operation_outputs")
-KEY = "workflow_uuid"
 
 
 def main() -> int:
@@ -75,26 +72,6 @@ async def cost_ms(running: DurableEngine, number: int) -> float:
         await running.accept(task(str(uuid4())))
     await idle(running)
     return 1000 * (time.process_time() - before) / number
-
-
-def fill(database: Engine, copies: int) -> None:
-    """Copy one finished delivery, with its steps, under ids of their own."""
-    schema = "dbos" if database.dialect.name == "postgresql" else None
-    with database.begin() as connection:
-        where = f"{schema}." if schema else ""
-        found = f"SELECT {KEY} FROM {where}workflow_status WHERE status = 'SUCCESS' LIMIT 1"
-        one = connection.execute(text(found)).scalar_one()
-        mark = uuid4().hex[:8]
-        for table in TABLES:
-            columns = [column["name"] for column in inspect(connection).get_columns(table, schema=schema)]
-            values = [f"'{mark}-' || n" if column == KEY else column for column in columns]
-            names = ", ".join(columns)
-            statement = (
-                f"WITH RECURSIVE counter(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counter WHERE n < :copies) "
-                f"INSERT INTO {where}{table} ({names}) SELECT {', '.join(values)} "
-                f"FROM {where}{table}, counter WHERE {KEY} = :one"
-            )
-            connection.execute(text(statement), {"copies": copies, "one": one})
 
 
 if __name__ == "__main__":
