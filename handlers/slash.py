@@ -16,7 +16,7 @@ from .commands.grammar import Command, Parsed, Plain, Rerun, Unclear, parse_line
 from .commands.mending import mended
 from .commands.registry import VERBS
 from .commands.rerun import order_key
-from .context import Context, Pull, RefusedError, Repo, Task, UserError
+from .context import Context, Pull, RateLimitedError, RefusedError, Repo, Task, UserError
 from .permissions import Verdict, may, spend_author_budget
 from .render import told
 from .render.replies import run_link
@@ -60,12 +60,25 @@ async def answer(task: Task, ctx: Context) -> list[Task]:
         key = _key(comment_id, line)
         at = datetime.fromisoformat(data["at"])
         ask = Ask(key, _people(data), pull, at, task, line=line, comment_id=comment_id)
-        outcome = await _once(line, ask, said_before=line in data["old_lines"], ctx=ctx)
+        try:
+            outcome = await _once(line, ask, said_before=line in data["old_lines"], ctx=ctx)
+        except RateLimitedError:
+            await _say_that_it_waits(line, outcomes, task, ctx)
+            raise
         if outcome is not None:
             outcomes.append((line, outcome))
     if outcomes:
         await _reply(data, outcomes, number, ctx)
     return [follow_up for _, outcome in outcomes for follow_up in outcome.tasks]
+
+
+async def _say_that_it_waits(line: str, outcomes: Sequence[tuple[str, Outcome]], task: Task, ctx: Context) -> None:
+    """Say that GitHub keeps us from it, where that can be said; the answer replaces it."""
+    text = reply_text([*outcomes, (line, Outcome(told.WAITS_FOR_GITHUB))], dropped=int(task.data["dropped"]))
+    try:
+        await ctx.comments.upsert(int(task.data["pull"]), key=f"reply-{task.data['comment_id']}", body=text)
+    except (RateLimitedError, RefusedError) as error:
+        log.info("command.unanswered", comment_id=task.data["comment_id"], why=str(error))
 
 
 def _key(comment_id: int, line: str) -> str:

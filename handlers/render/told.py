@@ -46,6 +46,12 @@ def stopping(run: Run, what: str) -> str:
     return f"Cancelling {run_link(run)}; once it has stopped: {what}. I say so here."
 
 
+WAITS_FOR_GITHUB = (
+    "GitHub does not let me do this now: it does not answer, or asks me to wait. I go on trying by myself for a day, "
+    "and say here what came of it."
+)
+
+
 def sorry(task: Task, *, done: str, again: str, what: str = "do this") -> str:
     """Say that a fault of the bot ended a piece of work, what became of it, and how to have it tried again."""
     name = code(f"{task.name} {task.key}", limit=200)

@@ -134,3 +134,26 @@ async def test_a_rerun_for_labels_that_never_comes_through_is_told(world: World,
     await world.idle()
     assert run.attempt_number == 2
     assert replies(world, pull)[0].startswith("Labels obeyed: ")
+
+
+async def test_a_part_of_github_that_is_away_is_said_until_it_is_back(world: World, github: SimulatedGitHub) -> None:
+    """Comments can be written while runs cannot be read."""
+    pull, run = await red_run(world, MODELS)
+    github.fail_next("GET", r"/actions/runs$", status=503, times=1000)
+    comment = await github.comment(pull, "ada", "/mlm ping\n/mlm rerun unit models")
+    await github.until(lambda: len(replies(world, pull)) == 1 and world.tasks_done("command", "put_off"), within_s=30)
+    (answer,) = replies(world, pull)
+    assert answer.split("\n\n")[2:] == [
+        "`/mlm rerun unit models`",
+        (
+            "GitHub does not let me do this now: it does not answer, or asks me to wait. I go on trying by myself for "
+            "a day, and say here what came of it.\n"
+        ),
+    ]
+    assert github.reactions(comment) == ["eyes"]
+    github.parts.traffic.faults.clear()
+    await world.idle(within_s=60)
+    (answer,) = replies(world, pull)
+    assert answer.split("\n\n")[3].startswith(f"Started {link(world, run, 2)}: ")
+    assert github.reactions(comment) == ["rocket"]
+    assert run.attempt_number == 2
