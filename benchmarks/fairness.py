@@ -18,6 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from flood import ask, drown, prepare
+from load import drained, ended
 from postgres import postgres_server
 from served import Served, environment
 
@@ -48,13 +49,14 @@ async def measure(folder: Path, url: str, options: argparse.Namespace) -> None:
             alone = [(await ask(github, bot, flood, limit_s=LIMIT_S)).took_s for _ in range(options.questions)]
             started = time.perf_counter()
             asked = await drown(github, bot, flood, questions=options.questions, limit_s=LIMIT_S)
-            took_s = time.perf_counter() - started
+            usual, meanwhile = statistics.median(alone), statistics.median(one.took_s for one in asked)
+            print(f"a question alone: {usual:.2f} s; while {flood.jobs} jobs elsewhere fail: {meanwhile:.2f} s")
+            print(f"  ratio {meanwhile / usual:.1f}, the slowest {max(one.took_s for one in asked) / usual:.1f}")
+            print(f"  explained when the answers came: {[one.explained for one in asked]}", flush=True)
+            await drained(bot.url, limit_s=LIMIT_S)
+            took_s, explained = time.perf_counter() - started, (await ended(bot.url))["diagnose"]
             told = sum(bool(github.comments(pull, by_app=True)) for pull in flood.pulls)
-    usual, meanwhile = statistics.median(alone), statistics.median(one.took_s for one in asked)
-    print(f"a question alone: {usual:.2f} s; while {options.jobs} jobs of another repository fail: {meanwhile:.2f} s")
-    print(f"  ratio {meanwhile / usual:.1f}, the slowest {max(one.took_s for one in asked) / usual:.1f}")
-    print(f"  explained when the answers came: {[one.explained for one in asked]} of {options.jobs}")
-    print(f"  the flood took {took_s:.1f} s; {told} of its {len(flood.pulls)} pull requests have their comment")
+    print(f"  the flood took {took_s:.1f} s, {explained} jobs explained, {told} of {len(flood.pulls)} comments there")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from engine_harness import Seen, engine, task, until
 from flood import drown, prepare
-from load import ended
+from load import drained, ended
 from served import Served, environment
 
 from bot.demo.github import SimulatedGitHub
@@ -48,13 +48,14 @@ async def test_a_flood_of_one_repository_delays_another_by_its_own_work_only(tmp
 
 
 async def test_a_question_is_answered_before_the_failures_of_another_repository_are_through(tmp_path: Path) -> None:
-    """The real server over HTTP: 40 jobs fail at once in one repository, somebody asks for help in another."""
+    """The real server over HTTP: 30 jobs fail at once in one repository, somebody asks for help in another."""
     async with SimulatedGitHub() as github:
-        flood = await prepare(github, jobs=40)
+        flood = await prepare(github, jobs=30)
         async with Served(environment(github, tmp_path, MLM_SWEEP_EVERY_S="0")) as bot:
             github.set_webhook_url(f"{bot.url}/webhook")
             (asked,) = await drown(github, bot, flood, questions=1, limit_s=90)
             assert asked.explained < flood.jobs, "the question stood behind all of the flood"
+            await drained(bot.url, limit_s=90)
             assert (await ended(bot.url))["diagnose"] == flood.jobs
             assert not bot.said("task.failed_once")
         assert all(github.comments(pull, by_app=True) for pull in flood.pulls)

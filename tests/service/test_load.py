@@ -1,4 +1,4 @@
-"""Under load nothing is lost and memory does not grow: short versions of benchmarks/load.py and benchmarks/memory.py."""
+"""Under load nothing is lost and memory does not grow: what benchmarks/load.py and benchmarks/memory.py do, in short."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from served import Served, environment
 from bot.demo.github import SimulatedGitHub
 
 BURST = 48
-MIXED = 200
+MIXED = 150
 #: Caches fill up in the beginning; a leak of what a delivery takes (some 100 KB) would be many times that.
 GROWTH_BYTES = 40_000_000
 
@@ -63,5 +63,5 @@ async def test_memory_stays_flat_over_many_deliveries(tmp_path: Path) -> None:
                 sizes.append(process.memory_info().rss)
             assert sizes[-1] - sizes[0] < GROWTH_BYTES, sizes
             new = len([line for line in bot.said("delivery") if line["outcome"] == "accepted"])
-            assert 20 < new < 70
+            assert 10 < new < 60
             assert await ended(bot.url) == {"delivery": new, "diagnose": new}
