@@ -39,7 +39,8 @@ Result = TypeVar("Result")
 class Worker:
     """One process, started when it is first needed and again after it was killed."""
 
-    def __init__(self) -> None:
+    def __init__(self, spool: Path | None) -> None:
+        self._spool = spool
         self._pool: ProcessPoolExecutor | None = None
         self._pid = 0
 
@@ -71,7 +72,7 @@ class Worker:
         if self._pool is None:
             # "spawn": a fork would copy the threads' locks and the sockets of the server.
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=start_worker)
+            self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=start_worker, initargs=(self._spool,))
             before = {child.pid for child in multiprocessing.active_children()}
             started = self._pool.submit(os.getpid)
             # Known before it has imported anything, so that even a process that is just starting can be ended.
@@ -120,7 +121,7 @@ class AnalysisPool:
         """Keep answers in `folder`, the one of the downloads, too; without one they are forgotten with the process."""
         self._limit_s = limit_s
         self._diagnose = diagnose
-        self._workers = [Worker() for _ in range(workers)]
+        self._workers = [Worker(folder) for _ in range(workers)]
         self._idle: asyncio.Queue[Worker] = asyncio.Queue()
         for worker in self._workers:
             self._idle.put_nowait(worker)

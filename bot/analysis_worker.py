@@ -6,11 +6,13 @@ import multiprocessing
 import os
 import pickle
 import resource
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from multiprocessing.connection import wait
+from pathlib import Path
 
 from analyzers.model import Category, Confidence, Diagnosis, Skipped
 from bot.archives import UnreadableError
@@ -23,8 +25,11 @@ MOST_AHEAD = 2 * 1024**3
 RANKING = (Confidence.HIGH, Confidence.MEDIUM, Confidence.LOW)
 
 
-def start_worker() -> None:
-    """Run once in each new worker process."""
+def start_worker(spool: Path | None) -> None:
+    """Run once in each new worker process; archives inside of others are kept in `spool` while they are read."""
+    if spool is not None:
+        spool.mkdir(parents=True, exist_ok=True)
+        tempfile.tempdir = str(spool)  # there may be no other place to write to
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     soft = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

@@ -1,0 +1,45 @@
+"""`mlm serve` without anything that it does not need: no place to write but its data folder, no network but GitHub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from served import Served, environment
+
+from bot.demo.github import SimulatedGitHub
+from tests.hostile_artifacts import LOG, zipped
+
+LOCKDOWN = Path(__file__).parent.parent / "lockdown"
+JOB = "tests/unit_tests/models/**/*.py - latest"
+
+
+def locked_down(github: SimulatedGitHub, folder: Path) -> dict[str, str]:
+    """As in a container: the image is read-only, there is no home, and no folder for temporary files."""
+    env = environment(github, folder)
+    kept = {name: value for name, value in env.items() if name.startswith("MLM_")}
+    return kept | {
+        "PATH": "/usr/bin:/bin",
+        "HOME": "/nonexistent",
+        "TMPDIR": "/nonexistent",
+        "PYTHONPATH": str(LOCKDOWN),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LOCKDOWN_FOLDER": str(folder),
+    }
+
+
+async def test_it_needs_its_data_folder_and_github_and_nothing_else(tmp_path: Path) -> None:
+    """A failed job with an archive in its artifact is explained, the check is answered, and nothing else was tried."""
+    inner = zipped({LOG: b"[rank0]: ModuleNotFoundError: No module named 'flash_attn'\n"})
+    async with SimulatedGitHub() as github:
+        github.add_repo("NVIDIA/Megatron-LM")
+        async with Served(locked_down(github, tmp_path)) as bot:
+            github.set_webhook_url(f"{bot.url}/webhook")
+            pull = await github.open_pull(author="ada")
+            run = await github.start_run(pull)
+            await github.finish_job(run, JOB, "failure", artifact=zipped({"logs.zip": inner}))
+            await github.until(lambda: github.comments(pull, by_app=True), within_s=100)
+            (comment,) = github.comments(pull, by_app=True)
+            assert "flash_attn" in comment.body
+            assert await bot.end(15) == 0
+    tried = tmp_path / "attempts"
+    assert tried.read_text() == "", "nothing that was refused was even tried"
