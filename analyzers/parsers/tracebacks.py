@@ -229,7 +229,7 @@ def primary(chain: list[Trace], root: str | None = None) -> Trace:
     What another exception was raised from is the original, unless its own traceback is missing. One that was merely
     being handled counts if it has a frame of the repository: else it is a library's inner business. A look-up that
     missed is the normal way into code that then fails. A quoted traceback happened before the one that quotes it; of a
-    group, the first counts.
+    group, the first counts. Where pytest.raises was to see another text, the exception itself was expected.
     """
     quoted = [trace for trace in chain if trace.link is Link.QUOTED and trace.type]
     if quoted:
@@ -238,6 +238,8 @@ def primary(chain: list[Trace], root: str | None = None) -> Trace:
     if members:
         return members[0]
     ended = [trace for trace in chain if trace.type] or chain
+    if ended[-1].short_type == "AssertionError" and ended[-1].message.startswith("Regex pattern did not match"):
+        return ended[-1]
     known_from_the_start = ended[0].link is Link.NONE
     for trace, after in pairwise(ended):
         if after.link is Link.CAUSE and trace.text == after.text and innermost(trace.frames, root) is not None:
