@@ -108,3 +108,10 @@ async def test_no_more_gpu_jobs_a_day_than_the_repository_allows(tmp_path: Path)
             f"`{pull.head_sha[:7]}`. Why: 1 GPU job would be more than the 0 left of 1 a day\n"
         )
         assert surprises(world) == []
+
+
+async def test_a_retry_that_never_comes_through_is_not_announced(eager: World) -> None:
+    eager.github.fail_next("POST", "/rerun-failed-jobs$", "reset", times=1000)
+    pull, run = await red_run(eager, MODELS, log=LOST)
+    assert (run.attempt_number, reruns(eager), replies(eager, pull)) == (1, 3, [])
+    assert "it is not known whether attempt 2 was started" in await why(eager, pull)
