@@ -53,6 +53,8 @@ STRANGERS = web.AppKey("strangers", Strangers)
 ROUNDS = web.AppKey("rounds", Rounds)
 
 FORGET_EVERY_S = 6 * 3600.0
+#: Soon after the start: a process that never lives for six hours forgets, too.
+FORGET_FIRST_S = 90.0
 #: Seconds without a byte; the time that a large download takes in all is not limited.
 SILENCE_LIMIT_S = 60.0
 
@@ -126,8 +128,10 @@ async def _database(app: web.Application) -> AsyncIterator[None]:
 
 async def _keep_forgetting(database: Database, watch: Watch) -> None:
     """Delete what is too old to matter, once in a while; a time that fails is told, and the next one comes anyway."""
+    wait_s = FORGET_FIRST_S
     while True:
-        await asyncio.sleep(FORGET_EVERY_S)
+        await asyncio.sleep(wait_s)
+        wait_s = FORGET_EVERY_S
         try:
             rows = await database.forget_old()
         except Exception as error:

@@ -31,6 +31,8 @@ APPLICATION_VERSION = "1"
 THREADS = 16
 SQLITE_POOL = 2
 COLLECT_EVERY_S = 3600.0
+#: Soon after the start: a process that never lives for an hour collects, too.
+COLLECT_FIRST_S = 60.0
 LOCK_PATIENCE_S = 2.0
 FAILED = ["ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
 WAITING = ["ENQUEUED", "PENDING", "DELAYED"]
@@ -137,7 +139,7 @@ class Engine:
         )
         self._loops = [
             asyncio.create_task(_every(self._settings.rescue_every_s, rescuer.round, self._told)),
-            asyncio.create_task(_every(COLLECT_EVERY_S, collect_finished, self._told)),
+            asyncio.create_task(_every(COLLECT_EVERY_S, collect_finished, self._told, first_s=COLLECT_FIRST_S)),
         ]
 
     async def _register_queues(self) -> None:
@@ -259,10 +261,14 @@ async def _finish(running: set[asyncio.Task[Any]], grace_s: float) -> None:
                 await asyncio.wait(tuple(running))
 
 
-async def _every(pause_s: float, action: Callable[[], Awaitable[None]], told: Told) -> None:
+async def _every(
+    pause_s: float, action: Callable[[], Awaitable[None]], told: Told, *, first_s: float | None = None
+) -> None:
     """Do something again and again; a round that fails is told, and tried again after the next pause."""
+    wait_s = pause_s if first_s is None else first_s
     while True:
-        await asyncio.sleep(pause_s)
+        await asyncio.sleep(wait_s)
+        wait_s = pause_s
         try:
             await action()
         except Exception as error:

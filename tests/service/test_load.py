@@ -1,4 +1,4 @@
-"""Under load nothing is lost and memory does not grow: what benchmarks/load.py and benchmarks/memory.py do, in short."""
+"""Under load nothing is lost and memory stays flat: what benchmarks/load.py and benchmarks/memory.py do, in short."""
 
 from __future__ import annotations
 
