@@ -56,11 +56,12 @@ async def test_whoever_waits_is_told_what_failed_and_what_to_type(world: World, 
     unread = await github.open_pull(author="ada")
     waiting = await github.open_pull(author="ada")
     in_progress = await github.start_run(waiting)
+    pressed, _ = await red_run(world, MODELS)
     started, again = await red_run(world, MODELS)
     await github.comment(waiting, "ada", "/mlm rerun unit models")
     await github.comment(started, "ada", "/mlm rerun failed")
     await world.idle()
-    for pull in (asked, labelled, waiting):
+    for pull in (asked, labelled, waiting, pressed):
         odd(github, copy_of(pull))
     odd(github, rf"/pulls/{unread.number}$")
     odd(github, PARENTS)
@@ -68,9 +69,10 @@ async def test_whoever_waits_is_told_what_failed_and_what_to_type(world: World, 
         comment = await github.comment(asked, "ada", "/mlm ping\n/mlm rerun failed")
         await github.label(labelled, "Run tests")
         await github.comment(unread, "ada", "/mlm cancel")
+        await github.press(github.checks(pressed)[0], "rerun-failed", "ada")
         await github.finish_run(in_progress)
         await github.finish_run(again)
-        await world.idle(within_s=60)
+        await world.idle(within_s=90)
 
     (answer,) = replies(world, asked)
     assert without_name(answer, said).split("\n\n")[2:] == [
@@ -94,6 +96,10 @@ async def test_whoever_waits_is_told_what_failed_and_what_to_type(world: World, 
     (answer,) = replies(world, waiting)
     assert "Nothing was started or changed. Comment `/mlm rerun unit models` to have it tried again." in answer
     assert "`NAME`" in without_name(answer, said)
+    (answer,) = replies(world, pressed)
+    assert answer.startswith("`ada` pressed “Re-run failed”. I could not do this because of a fault of mine")
+    assert "Nothing was started or changed. Comment `/mlm rerun failed` to have it tried again." in answer
+    assert "`NAME`" in without_name(answer, said)
     _, answer = replies(world, started)
     assert re.sub(r"`vet \S+`", "`NAME`", answer) == (
         f"⚠️ I could not check, because of a fault of mine, whether {link(world, again, 2)} tests the vetted commit "
@@ -106,7 +112,7 @@ async def test_whoever_waits_is_told_what_failed_and_what_to_type(world: World, 
     await github.label(labelled, "Run tests")
     await github.rerun(in_progress, by="ada")
     await github.finish_run(in_progress)
-    await world.idle(within_s=60)
+    await world.idle(within_s=90)
     assert "Started " in replies(world, asked)[1]
     assert its_run.attempt_number == 2
     assert "Labels obeyed" in replies(world, labelled)[0]
@@ -119,7 +125,7 @@ async def test_what_was_started_all_the_same_is_said(world: World, github: Simul
     comments = rf"/issues/{pull.number}/comments$"
     odd(github, comments)
     await github.comment(pull, "ada", "/mlm rerun unit models")
-    await world.idle(within_s=60)
+    await world.idle(within_s=90)
     assert run.attempt_number == 2
     (answer,) = replies(world, pull)
     assert answer.startswith(f"Started {link(world, run, 2)}: ")
@@ -136,7 +142,7 @@ async def test_a_report_that_could_not_be_made_says_so_until_it_can(world: World
         await world.github.until(lambda: [line for line in said if line["event"] == "task.failed_once"])
         odd(github, rf"/commits/{pull.head_sha}/check-runs$")
         await github.rerun(run, by="ada")
-        await world.idle(within_s=60)
+        await world.idle(within_s=90)
 
     marker, head, warning, *rest = report(world, pull).split("\n")
     assert (head, without_name(warning, said)) == (
@@ -158,7 +164,7 @@ async def test_a_report_that_could_not_be_made_says_so_until_it_can(world: World
     await github.finish_run(run)
     await github.finish_run(its_run)
     await github.comment(other, "ada", "/mlm analyze")
-    await world.idle(within_s=60)
+    await world.idle(within_s=90)
     assert "WARNING" not in report(world, pull)
     assert "WARNING" not in report(world, other)
     assert "flash" in report(world, other)
