@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import NamedTuple
 
 from analyzers.model import Source
 from analyzers.patterns import pattern
 from analyzers.reading.clean import clean
 from analyzers.reading.scan import Line
-from analyzers.records import dataclass
 
 #: Only this much of a line is looked at; no message of a tool is longer.
 LINE_BYTES = 8 * 1024
@@ -26,17 +26,17 @@ _PREFIXES = pattern(
 _MARK = pattern(r"##\[(?P<mark>error|warning|notice|group|endgroup|section|command|debug)\](?P<text>.*)")
 
 
-@dataclass(frozen=True)
-class JobLine:
+class JobLine(NamedTuple):
     """One line. `number` is 1-based, `offset` in bytes; `mark` is the runner's command ("error", "group" ...) or "".
 
-    `task` tells the output of a launched task (its launcher, its scripts) from that of a step.
+    `stamp` is GitHub's, as it stands there; `task` tells the output of a launched task (its launcher, its scripts) from
+    that of a step.
     """
 
     number: int
     offset: int
     text: str
-    stamp: str = ""
+    stamp: bytes = b""
     mark: str = ""
     task: bool = False
 
@@ -44,7 +44,7 @@ class JobLine:
     def at(self) -> datetime | None:
         """The time of GitHub's stamp, in UTC. Read only for the few lines that somebody tells about."""
         try:
-            return datetime.fromisoformat(self.stamp) if self.stamp else None
+            return datetime.fromisoformat(self.stamp.decode()) if self.stamp else None
         except ValueError:  # the look of a stamp, and a month that no year has
             return None
 
@@ -90,10 +90,12 @@ class JobLines:
 def _read(raw: bytes, number: int, offset: int) -> Iterator[JobLine]:
     raw = raw[:LINE_BYTES]
     prefixes = _PREFIXES.match(raw)
-    if prefixes is None or prefixes["rank"]:
+    if prefixes is None:
         return
-    stamp = (prefixes["stamp"] or b"").decode()
-    task = prefixes["task"] is not None
+    stamp, task_name, rank = prefixes.groups(b"")
+    if rank:
+        return
+    task = bool(task_name)
     for state in raw[prefixes.end() :].rstrip(b"\r").split(b"\r"):
         text = clean(state)
         found = _MARK.match(text) if text.startswith("##[") and not task else None
