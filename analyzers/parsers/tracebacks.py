@@ -111,6 +111,7 @@ class TracebackReader:
         self._link = Link.NONE
         self._harmless = 0  # the line seen last that says so
         self._skipped = 0
+        self._hooked = False  # torch's hook prints the open one, "[rankN]: " before each line
         self._previous = 0  # line number
         self._unparsed: tuple[Line, int, Frame] | None = None  # a place without a traceback around it
         self.seen = 0  # lines
@@ -160,6 +161,7 @@ class TracebackReader:
         link = Link.QUOTED if quoted else Link.MEMBER if grouped or self._in_group() else self._link
         self._link = Link.NONE
         trace = Trace(line.number, end=line.number, offset=line.offset, link=link, first=self.seen, last=self.seen)
+        self._hooked = line.by_torch
         trace.uncaught = line.by_torch or line.text.startswith(_INTERNAL)
         trace.harmless = bool(self._harmless) and self.seen - self._harmless <= 2
         trace.indent = len(before) - len(before.lstrip()) if not before.strip() else 0
@@ -189,6 +191,8 @@ class TracebackReader:
         return last is not None and last.link is Link.MEMBER and self.seen - last.last <= 2
 
     def _go_on(self, trace: Trace, line: Line, text: str) -> bool:
+        if self._hooked and not line.by_torch:
+            return self._pass_over()
         if frame := _FRAME.match(text):
             trace.frames.append(Frame(frame["path"], int(frame["line"]), frame["function"] or ""))
             trace.end, trace.last = line.number, self.seen
@@ -199,12 +203,15 @@ class TracebackReader:
                 trace.end, trace.last = line.number, self.seen
             return True
         final = _FINAL.match(body)
-        if final is not None and not _SHOUTS.match(final["type"]) and (trace.frames or final["message"]):
+        if final is not None and _is_class(final["type"]) and (trace.frames or final["message"]):
             trace.type, trace.message = final["type"], (final["message"] or "").strip()
             trace.at_line = trace.end = line.number
             trace.offset, trace.last = line.offset, self.seen
             self._open, self._tail, self._skipped = None, trace, 0
             return True
+        return self._pass_over()
+
+    def _pass_over(self) -> bool:
         self._skipped += 1
         if self._skipped > _PATIENCE:
             self._open = None
@@ -221,6 +228,11 @@ class TracebackReader:
         trace.message = f"{trace.message}\n{text.strip()}"
         trace.end, trace.last = line.number, self.seen
         return True
+
+
+def _is_class(name: str) -> bool:
+    """Whether a name may be that of an exception: not a log level, nor the tag of a program's own line."""
+    return not _SHOUTS.match(name) and (name[0].isupper() or "." in name or name[0] == "_")
 
 
 def primary(chain: list[Trace], root: str | None = None) -> Trace:

@@ -108,6 +108,21 @@ def test_other_threads_lines_do_not_end_a_traceback() -> None:
     assert told("\n".join(text))[0] == "ValueError"
 
 
+@pytest.mark.parametrize("rank", [3, None], ids=["by torch's hook", "by the interpreter"])
+def test_what_the_rank_prints_on_stdout_meanwhile_is_no_exception(rank: int | None) -> None:
+    """srun writes both streams of a rank into one file; a tag before a colon looks like an exception's class."""
+    text = raised("ValueError: low", OURS, LIBRARY, rank=rank).splitlines(keepends=True)
+    text[3:3] = ["asyncio: mode=Mode.STRICT\n", "plugins: anyio-4.9.0\n"] + ["Tokenizer: ready\n"] * (rank is not None)
+    stream = read("".join(f"3: {line}" for line in text), "1/attempt_0/log_task-1.out")
+    trace = stream.chains[0][0]
+    assert (trace.type, trace.message, [frame.line for frame in trace.frames]) == ("ValueError", "low", [7, 1])
+
+
+def test_an_expected_exception_with_another_text_is_an_assertion() -> None:
+    chain = raised("ValueError: low", OURS) + CONTEXT + raised("AssertionError: Regex pattern did not match.", OURS)
+    assert told(chain)[0] == "AssertionError"
+
+
 def test_a_traceback_that_is_cut_off_is_no_exception() -> None:
     chains = read(raised("ValueError: x", OURS).rsplit("\n", 2)[0]).chains
     assert not any(trace.type for chain in chains for trace in chain)
