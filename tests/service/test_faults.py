@@ -83,7 +83,7 @@ class Case:
     outcome: str = "unreachable"
     line: str = "github.trouble"
     lasts: bool = False
-    refused: bool = False  # the work is given up; the end of the run makes up for it
+    refused: int = 0  # with this status: the work is given up, and the end of the run makes up for it
 
 
 def cure(world: World) -> None:
@@ -138,7 +138,15 @@ CASES = {
         r"installation \d+ since 20.*: 403 This installation has been suspended",
         outcome="refused",
         lasts=True,
-        refused=True,
+        refused=403,
+    ),
+    "gone": Case(
+        lock_out(422, "There is at least one repository that does not exist"),
+        "locked_out",
+        "NVIDIA/Megatron-LM since 20.*: 422 There is at least one repository that does not exist",
+        outcome="refused",
+        lasts=True,
+        refused=422,
     ),
     "renamed": Case(rename, outcome="moved", line="github.moved"),
 }
@@ -163,7 +171,7 @@ async def test_each_fault_ends_well_and_shows_once(tmp_path: Path, said: list[Ev
                 cure(world)
         if case.refused:
             await world.idle(within_s=60)
-            assert [line["status"] for line in lines_of(said, "task.refused")] == [403]
+            assert [line["status"] for line in lines_of(said, "task.refused")] == [case.refused]
             await world.github.finish_run(run)
         if not case.lasts:  # to hurry would only be put off again
             await world.github.until(lambda: explained(world, pull), within_s=100)
