@@ -16,6 +16,7 @@ from typing import Any
 
 from measure import WORDS, WORDS_E, Cost, cost_of, in_turns, mlm, shell, unzip_and
 from rank_logs import Planted, write_zip
+from remote import remote_archive
 
 from bot.diagnose import diagnose_path
 
@@ -236,6 +237,7 @@ STEPS: tuple[Callable[[Bench], list[Row]], ...] = (
     memory,
     small_artifact,
     event_loop,
+    remote_archive,
     whole_process_of_many_ranks,
     planted_lines,
 )
