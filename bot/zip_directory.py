@@ -23,6 +23,8 @@ _END64 = struct.Struct("<4sQ2H2L4Q")
 _ENTRY = struct.Struct("<4s6H3L5H2L")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _LONGEST_COMMENT = 0xFFFF
+#: Of one folder or file, as file systems have it.
+LONGEST_NAME = 255
 #: A zip64 record that is not where its locator says is looked for so far before it: in a file with something in front.
 _LONGEST_END64 = 0xFFFF
 _IN_EXTRA, _IN_END64 = 0xFFFFFFFF, 0xFFFF
@@ -222,6 +224,8 @@ def why_bad_name(name: str) -> str:
     parts = name.rstrip("/").split("/")
     if not name.strip() or name.startswith("/") or name[1:2] == ":" or ".." in parts:
         return "its name leads out of the archive"
+    if max(map(len, parts)) > LONGEST_NAME:
+        return "its name is longer than any file's"
     if not name.isprintable():  # nor blanks and breaks of line that only look like something else
         return "its name holds invisible characters"
     return ""

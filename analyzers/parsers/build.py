@@ -26,7 +26,7 @@ _PULLED = pattern(r"^Status: (?:Downloaded newer image|Image is up to date) for 
 _VERTEX = pattern(r"^#(?P<number>\d+) (?:(?P<at>\d+\.\d+) )?(?P<text>.*)$")
 _VERTEX_FAILED = pattern(r"^#(?P<number>\d+) ERROR: ")
 #: How uv, pip and git go on with an error: drawn boxes, "cause:", "hint:", indentation.
-_GOES_ON = pattern(r"^\s*(?:[│├╰×▶─]+[─▶]*\s*|cause: |Caused by: |hint: |\s{2,})(?P<text>\S.*)$")
+_GOES_ON = pattern(r"^(?:\s*(?:[│├╰×▶─]+\s*|cause: |Caused by: |hint: )|\s{2,})(?P<text>\S.*)$")
 #: What follows an error inside of uv's box and is not its text wrapped at 80 columns: code, marks, the end, advice.
 _NO_PROSE = pattern(r"^(?:\d+ \||[|^~\[\"']|hint: |compilation terminated|error: |During handling|The above )")
 _BOX = pattern(r"^[\s│├╰×▶─]+(?:(?:cause|Caused by): )?")

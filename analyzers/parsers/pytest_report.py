@@ -9,7 +9,7 @@ from analyzers.reading.scan import Line, Stretch
 from analyzers.records import dataclass, field, replace
 
 _RULED = pattern(r"^=+ (?P<title>\S.*?) =+$")
-_COUNTS = pattern(r"(?P<n>\d+) (?P<what>passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?)")
+_COUNTS = pattern(r"(?<!\d)(?P<n>\d+) (?P<what>passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?)")
 #: pytest ends early. "Interrupted: 1 error during collection" only sums up what the reports told.
 _BANGED = pattern(r"^!{3,} (?P<what>\S.*?) !{3,}$")
 _CLOSING = pattern(r"\b(?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|no tests ran)\b.* in [\d.]+ ?s")

@@ -65,7 +65,7 @@ GOLDEN_VALUES = pattern(r"(?:^|/)(?P<base>golden_values[\w.-]*?)(?P<second>_2nd)
 #: Documents beside the logs: torch's error file of a rank, pytest's results.
 ERROR_FILE, JUNIT = "error file", "results"
 _ERROR_FILE = pattern(r"(?:torchelastic_)?error(?:_file)?\.json")
-_JUNIT = pattern(r"(?:junit|xunit|pytest|test)[\w.-]*\.xml$|[\w.-]*(?:junit|results?|report)\.xml$", re.IGNORECASE)
+_JUNIT = pattern(r"(?:junit|xunit|pytest|test)[\w.-]*\.xml$|(?:junit|results?|report)\.xml$", re.IGNORECASE)
 #: A folder per node: its launcher is one of those that started the run together.
 _NODE = pattern(r"(?:node|host|machine)[_-]?(?:rank[_-]?)?\d{1,4}")
 #: Folders that hold no logs of the workers.

@@ -21,7 +21,7 @@ from analyzers.surroundings import JobRecipe
 _UNIT_JOB = pattern(r"^(?P<bucket>tests/unit_tests/\S+) - (?P<gb200>gb200 )?\S+$")
 _FUNCTIONAL_JOB = pattern(r"^(?P<model>[^/\s]+)/(?P<test_case>\S+) - (?:gb200 )?\S+$")
 _GIT_URL = pattern(r"git\+(?P<url>https://[\w.-]+/[\w./-]+?)(?:@[\w./-]*)?(?:[`'\"\s]|$)")
-_FILE = pattern(r"(?P<path>[\w][\w./-]*\.(?:py|sh|cu|cpp|h|yaml|toml))\b")
+_FILE = pattern(r"(?<![\w./-])[./-]*(?P<path>\w[\w./-]*\.(?:py|sh|cu|cpp|h|yaml|toml))\b")
 
 #: What each word may be made of. A test's id may hold blanks, but nothing that a shell or a terminal could act upon.
 _ALLOWED = {

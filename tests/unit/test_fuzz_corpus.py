@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,32 @@ def test_no_number_of_a_log_is_too_large(number: bytes) -> None:
             logs.run(data[:begin] + number + data[end:])
     coloured = b"\x0e##[error]Process completed with exit code " + number[:3_000] + b"\x1b[0m" + number[:3_000]
     logs.run(coloured + b".\n")
+
+
+@pytest.mark.parametrize("piece", ["_", " ", "─", "0", "a.", "a/", "[", "a: ", "│ "])
+def test_a_line_takes_time_in_proportion_to_its_length(piece: str) -> None:
+    """Four times as long a line may take four times as long; what backtracks takes sixteen times."""
+
+    def took_s(length: int) -> float:
+        text = (piece * length)[:length]
+        lines = [
+            text,
+            f"##[error]{text}",
+            f"error: {text}",
+            f"FAILED {text} - E",
+            f"ValueError: {text}",
+            f"= 1 failed, {text}",
+        ]
+        data = "\n".join(lines).encode().replace(logs.END, b"")
+        began_s = time.process_time()
+        logs.run(
+            b"\x0e" + data + logs.END + b"\x02" + data + logs.END + b"\x00Traceback (most recent call last):\n" + data
+        )
+        return time.process_time() - began_s
+
+    took_s(100)
+    short, long = (min(took_s(length) for _ in range(2)) for length in (6_000, 24_000))
+    assert long < 9 * short
 
 
 @st.composite
