@@ -22,7 +22,7 @@ from config.settings import Settings
 #: Seconds; a wait that is longer is cut short once nothing else is left to do.
 LONG_S = 2.0
 #: A test does not wait for a server's sake; the pauses themselves are tested where they are made.
-IMPATIENT = Limits(write_pause_s=0.0, retry_pause_s=0.02, log_pause_s=0.05, longest_stay_s=1.0, calm_s=0.3)
+IMPATIENT = Limits(write_pause_s=0.0, retry_pause_s=0.02, log_pause_s=0.05, longest_stay_s=1.0, calm_s=1.5)
 
 
 class World:

@@ -83,6 +83,7 @@ class Case:
     outcome: str = "unreachable"
     line: str = "github.trouble"
     lasts: bool = False
+    answer_within_s: float = 60.0
     refused: int = 0  # with this status: the work is given up, and the end of the run makes up for it
 
 
@@ -114,7 +115,9 @@ CASES = {
     "5xx": Case(spoil("GET", REPOS, status=502, times=3), "unreachable", "it answers with an error"),
     "reset": Case(spoil("GET", REPOS, "reset", times=3), "unreachable", "the connection broke"),
     "cut-answer": Case(spoil("GET", REPOS, "truncate", times=3), "unreachable", "the connection broke"),
-    "slow-loris": Case(spoil("GET", A_JOB, "drip", delay_s=0.2), "unreachable", "no answer in time"),
+    "slow-loris": Case(
+        spoil("GET", A_JOB, "drip", delay_s=0.2), "unreachable", "no answer in time", answer_within_s=3.0
+    ),
     "outage": Case(
         spoil("*", REPOS, status=503, times=10_000), "unreachable", "since 20.*: it answers with an error", lasts=True
     ),
@@ -155,7 +158,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 async def test_each_fault_ends_well_and_shows_once(tmp_path: Path, said: list[EventDict], name: str) -> None:
     case = CASES[name]
-    world = World(tmp_path, answer_within_s=1.0)
+    world = World(tmp_path, answer_within_s=case.answer_within_s)
     world.github.add_repo("NVIDIA/Megatron-LM")
     async with world:
         pull, run = await a_run(world)
