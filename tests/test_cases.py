@@ -12,9 +12,9 @@ from bot.diagnose import diagnose_path
 
 CASES = {case.folder.name: case for case in all_cases()}
 #: The share that must be solved on every field. Raise it when the analysis gets better, never lower it.
-SOLVED_SHARE = 0.98
+SOLVED_SHARE = 1.0
 #: A wrong answer with high confidence costs more trust than "unknown".
-CONFIDENT_AND_WRONG_SHARE = 0.01
+CONFIDENT_AND_WRONG_SHARE = 0.0
 
 
 @cache

@@ -46,7 +46,9 @@ def find_laggards(stories: Mapping[int, RankStory]) -> tuple[tuple[int, ...], Fi
 
 
 def _waited(story: RankStory) -> bool:
-    return bool(story.timeouts) or (story.first is not None and story.first.category is Category.COLLECTIVE_TIMEOUT)
+    first = story.first
+    waits = first is not None and first.category is Category.COLLECTIVE_TIMEOUT and first.role is Role.CONSEQUENCE
+    return bool(story.timeouts) or waits
 
 
 def _in_another_operation(waiting: Mapping[int, RankStory], *, complete: bool) -> tuple[int, ...]:

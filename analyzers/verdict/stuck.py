@@ -28,7 +28,8 @@ def kind_of_time_limit(frames: Sequence[Frame]) -> Kind:
 def find_stuck(rank: int, streams: Iterable[StreamReading], running: str | None, *, in_tests: bool) -> Finding | None:
     """Return where a rank of which nothing else is known stood when faulthandler's time was up.
 
-    A dump need not end anything (`faulthandler_timeout` of pytest only tells), so it counts as the last word only.
+    A dump need not end anything (`faulthandler_timeout` of pytest only tells), so it counts as the last word only, and
+    little before it is known that other ranks waited for this one.
 
     Args:
         running: the test that never ended. What the stack shows of another one was survived.
@@ -44,5 +45,5 @@ def find_stuck(rank: int, streams: Iterable[StreamReading], running: str | None,
             waits = any(part in dump.frames[-1].path for part in _WAITING)
             kind = Kind(Category.COLLECTIVE_TIMEOUT, Role.CONSEQUENCE if waits else Role.CAUSE)
             found = of_crash(rank, stream.name, dump, kind)
-            return replace(found, error=Error(None, dump.message), confidence=Confidence.MEDIUM)
+            return replace(found, error=Error(None, dump.message), confidence=Confidence.LOW)
     return None
