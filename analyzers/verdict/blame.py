@@ -228,8 +228,9 @@ def _by_hang(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
     culprits, finding = found
     own = stories[culprits[0]].first if len(culprits) == 1 else None
     if own is not None and own.role is Role.CAUSE:
-        stuck = own.category is Category.COLLECTIVE_TIMEOUT  # its own stack: they waited for what it shows
-        finding = replace(own, confidence=Confidence.MEDIUM) if stuck else own  # or what it logged before it fell behind
+        # Its own stack shows what they waited for; or it is what the rank logged before it fell behind.
+        stuck = own.category is Category.COLLECTIVE_TIMEOUT
+        finding = replace(own, confidence=Confidence.MEDIUM) if stuck else own
     return make_out(stories, culprits, finding, exits)
 
 
