@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bot.log import redactor
 from handlers.render.redaction import redact_lines, redact_text
 from handlers.render.safe_text import code, fence, prose
 
@@ -110,3 +111,18 @@ def test_hashes_ids_and_numbers_stay_readable(sha: str, one: uuid.UUID, number: 
         f"loss {number}.5e-3 at step {number}",
     ):
         assert redact_text(line) == line
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+@given(data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_our_own_log_shows_no_secret_either(kind: str, data: Any) -> None:
+    """What a person typed, a name, or a library's exception may hold one; names and ids of ours stay as they are."""
+    whole, secret = data.draw(SECRETS[kind])
+    line = {"event": "command.done", "line": f"why {data.draw(split(whole))}", "more": [{"why": repr(whole)}]}
+    shown = redactor([])(None, "", {**line, "delivery": "fd7b2c1e-3f7c-4a5e-9a5a-1c2d3e4f5a6b"})
+    assert isinstance(shown, dict)
+    assert secret not in str(shown["line"])
+    assert "[redacted:" in str(shown["line"])
+    assert kind == "pem" or secret not in str(shown["more"])
+    assert (shown["event"], shown["delivery"]) == ("command.done", "fd7b2c1e-3f7c-4a5e-9a5a-1c2d3e4f5a6b")
