@@ -10,6 +10,8 @@ from world import World
 
 from bot.demo.github import SimulatedGitHub
 from bot.demo.state import Pull
+from handlers.commands.lines import MAX_COMMANDS, command_lines
+from handlers.commands.registry import VERBS
 
 NOTHING_UNEXPECTED = True
 LOGS = r"/actions/jobs/\d+/logs$"
@@ -163,3 +165,28 @@ async def test_names_of_others_never_reach_the_shell_or_the_page_raw(world: Worl
     assert body
     assert not re.search(r"(?m)^\s*(/ok|@)", body)
     assert "$(touch" not in "".join(re.findall(r"```(?:bash|sh|shell)\n(.*?)```", body, re.DOTALL))
+
+
+async def test_nothing_that_we_say_is_a_command(world: World, github: SimulatedGitHub) -> None:
+    """Help quotes commands, reports suggest them: read as anybody's comment, they ask for nothing."""
+    pull, _ = await red_run(world, MODELS)
+    said = [
+        "help",
+        *(f"help {verb}" for verb in VERBS),
+        "rerunn unit models",
+        "status",
+        "why",
+        "rerun failed --dry-run",
+    ]
+    for at in range(0, len(said), MAX_COMMANDS):
+        await github.comment(pull, "ada", "\n".join(f"/mlm {line}" for line in said[at : at + MAX_COMMANDS]))
+    await world.idle(within_s=60)
+    bodies = world.answers(pull)
+    assert len(bodies) == 1 + -(-len(said) // MAX_COMMANDS)
+    assert [body for body in bodies if command_lines(body).texts] == []
+    commands = world.tasks_done("command")
+    await github.comment(pull, "mlm-helper[bot]", bodies[1])
+    for body in bodies:
+        await github.comment(pull, "ada", body)
+    await world.idle(within_s=60)
+    assert world.tasks_done("command") == commands
