@@ -22,6 +22,7 @@ from bot.github.shelf import mark_used
 from bot.release import analysis_key
 from bot.store.findings import diagnosis_from_text, diagnosis_to_text
 from handlers.context import Fetched
+from handlers.render.redaction import redact_diagnosis
 
 log = structlog.get_logger()
 
@@ -99,7 +100,8 @@ def _read(path: Path) -> Diagnosis | None:
 def _write(path: Path, found: Diagnosis) -> None:
     part = Part(path)
     try:
-        part.append(diagnosis_to_text(found).encode())
+        # As findings are: without secrets, and they are taken out again, to no effect, when a finding is made of it.
+        part.append(diagnosis_to_text(redact_diagnosis(found)).encode())
         part.finish(path)
     finally:
         part.discard()

@@ -107,8 +107,10 @@ async def test_answers_outlive_the_process_but_not_the_release(tmp_path: Path) -
 async def test_an_answer_that_cannot_be_kept_or_read_is_found_anew(tmp_path: Path) -> None:
     diagnosis = replace(unknown("why"), culprit_ranks=(3,))
     asked = "0" * 64
-    await Answers(tmp_path).keep(1, asked, diagnosis)
+    await Answers(tmp_path).keep(1, asked, replace(diagnosis, summary=f"why ghp_{'a1' * 18}"))
     (file,) = kept_in(tmp_path)
+    assert "ghp_" not in file.read_text()
+    await Answers(tmp_path).keep(1, asked, diagnosis)
     assert await Answers(tmp_path).recall(1, asked) == diagnosis
     assert await Answers(tmp_path).recall(2, asked) is None
     file.write_text(file.read_text()[:-10])

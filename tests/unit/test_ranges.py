@@ -214,6 +214,22 @@ async def test_a_storage_that_lies_about_parts_is_asked_for_the_whole(
     assert (len(storage.asked) > TRIES) == (lie in PASSING)
 
 
+@pytest.mark.parametrize("target", ["http://169.254.169.254/latest/meta-data", "https://evil.example/x"])
+@pytest.mark.parametrize("from_the_start", [True, False])
+async def test_a_part_is_not_fetched_from_elsewhere_either(
+    storage: Double, files: Files, tmp_path: Path, target: str, *, from_the_start: bool
+) -> None:
+    def away(request: web.Request) -> Say:
+        honest = not from_the_start and request.headers["Range"].startswith("bytes=-")
+        return serve(packed())(request) if honest else Say(302, headers={"Location": target})
+
+    storage.always("GET /blob", away)
+    fetched = await files.artifact(artifact(packed()))
+    assert fetched.path is None
+    assert "is not allowed" in fetched.why
+    assert files_in(tmp_path) == []
+
+
 @pytest.mark.parametrize("whole", [Say(200, body=b"other"), Say(500), Say(403)])
 async def test_if_the_whole_cannot_be_had_either_it_is_told(
     storage: Double, files: Files, tmp_path: Path, whole: Say
