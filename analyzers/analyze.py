@@ -33,7 +33,10 @@ from analyzers.verdict.summary import UNORDERED, say_golden, say_passed, summari
 
 JOB_LOG = "job.log"
 #: How a job ends that did not pass, where its log says so.
-RED = (Ending.FAILED, Ending.TIMED_OUT, Ending.CANCELLED, Ending.RUNNER_LOST)
+STOPPED = (Ending.TIMED_OUT, Ending.CANCELLED, Ending.RUNNER_LOST)
+RED = (Ending.FAILED, *STOPPED)
+#: What befalls the last start alone: an earlier one would have been the end, or was begun anew.
+OF_LAST_START = (Category.CANCELLED, Category.GOLDEN_MISMATCH)
 
 Task = Callable[[], LogReading]
 #: Runs independent readings and gives their results in the same order; a caller with threads may run them at once.
@@ -65,8 +68,10 @@ def analyze(bundle: Bundle, rules: RuleSet, *, run_all: RunAll = one_by_one) -> 
     if report.passed:
         return _passed(attempts, read)
     job_failed = report.ending in RED
-    timed_out = report.ending is Ending.TIMED_OUT
-    run = decisive_run(runs, newest=newest, job_failed=job_failed, timed_out=timed_out)
+    told = report.findings[0] if report.findings else None
+    stopped = report.ending in STOPPED or (told is not None and told.category in OF_LAST_START)
+    # What the job's log says beside the starts explains a failure after a clean one: no earlier start is asked then.
+    run = decisive_run(runs, newest=newest, job_failed=job_failed and told is None, stopped=stopped)
     blame = decide_by_dumps(run.blame if run is not None else None, dumps)
     diagnosis = _decide(report, blame, runs, attempts, read)
     decisive = run if run is not None else runs[-1] if runs else None

@@ -17,16 +17,18 @@ from analyzers.verdict.fingerprint import fingerprint
 from analyzers.verdict.runs import Outcome, Run
 
 
-def decisive_run(runs: Sequence[Run], *, newest: str | None, job_failed: bool, timed_out: bool = False) -> Run | None:
+def decisive_run(runs: Sequence[Run], *, newest: str | None, job_failed: bool, stopped: bool = False) -> Run | None:
     """Return the run that decides about the job; None if no run failed that still counts.
 
     Args:
         runs: in order.
         newest: the folder of the newest run, if the job's log names it.
-        job_failed: the runner says that the job failed, so an earlier failure counts if the last start is clean.
-        timed_out: the job's time was up, so a last start that neither failed nor finished is what used it up.
+        job_failed: the runner says that the job failed and nothing else does, so an earlier failure counts if the last
+            start is clean.
+        stopped: the job's log says what became of a last start that neither failed nor finished: the time was up,
+            somebody cancelled it, the runner was lost, its results were compared.
     """
-    if timed_out and len(runs) > 1 and runs[-1].outcome is Outcome.UNCLEAR:
+    if stopped and len(runs) > 1 and runs[-1].outcome is Outcome.UNCLEAR:
         return None
     failed = [run for run in (_decide_test(runs, test, newest) for test in _tests(runs)) if run is not None]
     if not failed and job_failed:

@@ -46,6 +46,42 @@ def test_a_later_repeat_that_passed_makes_the_job_pass(rules: RuleSet) -> None:
     assert [attempt.category for attempt in found.attempts] == [Category.CRASH_PYTHON, None]
 
 
+COMPARED = """task-1/0 =================================== FAILURES ===================================
+task-1/0 ____________________________ test_regular_pipeline _____________________________
+task-1/0 tests/functional_tests/python_test_utils/common.py:365: in pipeline
+task-1/0     assert all_test_passed
+task-1/0 E   AssertionError: The following metrics failed: lm loss
+task-1/0 =========================== short test summary info ============================
+task-1/0 FAILED tests/functional_tests/python_test_utils/test_a.py::test_regular_pipeline - AssertionError: ...
+##[error]Process completed with exit code 1.
+"""
+
+
+@pytest.mark.parametrize("finished", [True, False], ids=["the last start says so", "it is silent"])
+@pytest.mark.parametrize(
+    ("job_log", "category"),
+    [
+        (COMPARED, Category.GOLDEN_MISMATCH),
+        ("##[error]The run was canceled by @octocat.\n", Category.CANCELLED),
+        ("##[error]The job has exceeded the maximum execution time of 1h0m0s\n", Category.JOB_TIMEOUT),
+    ],
+)
+def test_what_the_job_log_says_of_the_last_start_outranks_an_earlier_failure(
+    rules: RuleSet, job_log: str, category: Category, *, finished: bool
+) -> None:
+    files = start("1/none_a/attempt_0", raised(PORT, "megatron/core/a.py:7 f"))
+    files |= start("1/none_a/attempt_1", clock="03:00:34" if finished else None, passed=finished)
+    found = analyze(bundle(files, job_log=job_log), rules)
+    assert (found.category, found.culprit_ranks) == (category, ())
+    assert found.attempts[0].category is Category.PORT_COLLISION
+
+
+def test_where_the_job_log_gives_no_reason_the_earlier_failure_is_told(rules: RuleSet) -> None:
+    files = start("1/none_a/attempt_0", BAD) | start("1/none_a/attempt_1", clock="03:00:34", passed=True)
+    found = analyze(bundle(files, job_log="##[error]Process completed with exit code 1.\n"), rules)
+    assert found.category is Category.CRASH_PYTHON
+
+
 def test_starts_in_random_folders_are_ordered_by_their_times(rules: RuleSet) -> None:
     late = start("1/none_a/attempt_0", passed=True, clock="03:00:34")
     early = start("1/none_b/attempt_0", BAD, clock="02:00:00")
