@@ -26,8 +26,7 @@ _SYNTAX_LINES = 5
 _SHOUTS = pattern(r"^[A-Z]+$")
 #: The bars that draw an ExceptionGroup's tree, and pytest's mark before a crash of its own.
 _TREE = pattern(r"^(?:INTERNALERROR> |(?:\s*[|+])+(?:-\+-+ \d+ -+| )?)")
-#: What a line with these begins with, if not with a blank.
-_TREE_STARTS = ("I", "|", "+")
+_BARS = ("|", "+")
 #: pytest's mark before an exception that its hooks or itself raised: the run ends there.
 _INTERNAL = "INTERNALERROR> "
 _CAUSE = "The above exception was the direct cause"
@@ -119,7 +118,7 @@ class TracebackReader:
     def feed(self, line: Line) -> bool:
         """Take one line; say whether it belongs to a traceback."""
         text = line.text
-        if text.startswith(_TREE_STARTS) or text[:1].isspace():
+        if text.lstrip().startswith(_BARS) or text.startswith(_INTERNAL):
             text = _TREE.sub("", text)
         self.seen += 1
         if line.number - self._previous > _FAR:

@@ -53,11 +53,13 @@ def without_controls(text: str) -> str:
     return _ENDLESS.sub(r"\1…", text) if len(text) > _LONG_CHARS else text
 
 
-def may_have_prefixes(text: str) -> bool:
+def may_have_prefixes(text: str, *, woven: bool = False) -> bool:
     """Tell quickly whether `split_prefixes` could take anything off."""
     if text.startswith("["):
         return text.startswith(_RANK_STARTS)
-    return text[:1] in "0123456789 " or _REPLICA.match(text) is not None
+    if text[:1] in "0123456789 ":
+        return woven or text[10:11] == "T"
+    return _REPLICA.match(text) is not None
 
 
 def split_prefixes(text: str, *, woven: bool = False) -> Prefixes:

@@ -231,7 +231,7 @@ class LogScan:
 
     def _line(self, offset: int, raw: bytes, *, hit: bool) -> Line:
         text = clean(raw)
-        if not may_have_prefixes(text):
+        if not may_have_prefixes(text, woven=self._woven):
             return Line(self._number, offset, text, hit=hit)
         prefixes = split_prefixes(text, woven=self._woven)
         return Line(self._number, offset, prefixes.text, prefixes.rank, prefixes.at, hit, prefixes.by_torch)
