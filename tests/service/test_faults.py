@@ -308,8 +308,12 @@ async def test_a_host_that_has_no_address(tmp_path: Path, said: list[EventDict])
         assert status == 503
         assert list(told["problems"]) == ["github"]  # type: ignore[call-overload]
         assert await world.github.deliver("workflow_job", {"action": "completed"}) == 503
+        async with asyncio.timeout(60):
+            while await figure(world, 'mlm_github_answers_total{outcome="unreachable"}') < 8:  # twice four tries
+                await asyncio.sleep(0.1)
         (line,) = lines_of(said, "github.trouble")
         assert line["kind"] == "unreachable"
+        assert len(lines_of(said, "github.not_connected")) == 1
         assert "github.invalid" in line["why"]
         assert told["degraded"]["github_unreachable"].endswith("its name is not known here")  # type: ignore[index]
 
