@@ -87,10 +87,18 @@ class _Whole(Part):
         self.etag: str | None = None
         self.mismatches = 0
         self.ahead = start.ahead
+        self._ending = start.ending
         if start.ending is not None:
             at, ending = start.ending
             self.reserve(at + len(ending))
             self.write_at(at, ending)
+
+    def ends_as_told(self) -> bool:
+        """Say whether the whole that came ends with the directory by which it was read ahead."""
+        if self._ending is None:
+            return False
+        at, ending = self._ending
+        return self.size == at + len(ending) and self.read_at(at, len(ending)) == ending
 
     def restart(self) -> None:
         super().restart()
@@ -149,6 +157,8 @@ class Downloader:
         try:
             await self._persist(wanted, part, start.url)
             said = await part.ahead.finish()
+            if said and not await asyncio.to_thread(part.ends_as_told):
+                said = ()
             await asyncio.to_thread(part.finish, wanted.path)
         finally:
             part.ahead.drop()

@@ -47,6 +47,9 @@ class Part:
             written = os.pwrite(self._file.fileno(), view, place)
             view, place = view[written:], place + written
 
+    def read_at(self, place: int, size: int) -> bytes:
+        return os.pread(self._file.fileno(), size, place)
+
     def digest(self) -> str:
         """Return "sha256:<hex>" of what was appended."""
         return f"sha256:{self._hash.hexdigest()}"

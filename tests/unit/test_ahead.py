@@ -80,7 +80,9 @@ def serve(data: bytes, *, cut: list[int], etag: str = '"e"') -> object:
 
 
 @asynccontextmanager
-async def fetched(tmp_path: Path, desk: Desk, answer: object, data: bytes) -> AsyncIterator[Got]:
+async def fetched(
+    tmp_path: Path, desk: Desk, answer: object, data: bytes, *, digest: str | None = ""
+) -> AsyncIterator[Got]:
     async with storage_double() as storage, aiohttp.ClientSession() as session:
         storage.always("GET /blob", answer)  # type: ignore[arg-type]
 
@@ -88,7 +90,7 @@ async def fetched(tmp_path: Path, desk: Desk, answer: object, data: bytes) -> As
             return f"{storage.url}/blob"
 
         path = tmp_path / "a.zip"
-        digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+        digest = f"sha256:{hashlib.sha256(data).hexdigest()}" if digest is not None else None
         downloader = Downloader(session, DownloadHosts(storage.url), retry_pause_s=0.01)
         yield await downloader.fetch(
             Wanted(path, locate, 10**9, digest, len(data), tmp_path / "part.zip", is_needed, desk.read)
@@ -143,6 +145,22 @@ async def test_what_was_read_of_another_file_is_forgotten(tmp_path: Path) -> Non
         assert got.path.read_bytes() == data
         assert got.said == ()
         assert len(desk.asked) == 2
+
+
+async def test_what_was_read_by_another_directory_is_forgotten(tmp_path: Path) -> None:
+    """Without a digest nothing else tells that the parts were of another file."""
+    data, desk = packed(), Desk()
+    at = data.rindex(b"PK\1\2")
+    other = data[: at + 38] + b"\1" + data[at + 39 :]  # some attribute of a member
+    parts, whole = serve(data, cut=[]), serve(other, cut=[])
+
+    def answer(request: web.Request) -> Say:
+        return (parts if "Range" in request.headers else whole)(request)  # type: ignore[operator, no-any-return]
+
+    async with fetched(tmp_path, desk, answer, data, digest=None) as got:
+        assert got.path.read_bytes() == other
+        assert len(desk.asked) == 2
+        assert got.said == ()
 
 
 async def test_a_download_that_fails_leaves_nothing(tmp_path: Path) -> None:
