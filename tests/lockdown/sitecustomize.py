@@ -1,4 +1,4 @@
-"""Put before everything else by PYTHONPATH: the process may write below one folder and speak to this machine only.
+"""Put before everything else by PYTHONPATH: the process may write below one folder, speak to this machine, run nothing.
 
 What else it tries is refused as a read-only file system and a closed network do, and written down. It stands in for a
 container's restrictions where a test may not make one; files that native code opens by itself are not seen.
@@ -25,6 +25,10 @@ CHANGES = {
     "os.utime": (0,),
     "sqlite3.connect": (0,),
 }
+
+
+#: Starts of other programs; workers of our own are started by other means.
+PROGRAMS = {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty"}
 
 
 def is_outside(path: object) -> bool:
@@ -55,6 +59,8 @@ def watch(event: str, arguments: tuple[object, ...]) -> None:
         for place in CHANGES[event]:
             if is_outside(arguments[place]):
                 refuse(30, event, arguments[place])
+    elif event in PROGRAMS:
+        refuse(1, event, arguments[0] if arguments else "")  # EPERM
     elif event == "socket.connect":
         address = arguments[1]
         if isinstance(address, tuple) and not is_here(address[0]):
