@@ -7,6 +7,7 @@ until the same executor id starts again, as it leaves a row whose coroutine died
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ import structlog
 from dbos import DBOS
 from dbos._dbos import _get_dbos_instance  # the list of what runs in this process has no public name
 
+from bot.engine.documents import load_task
 from bot.engine.locks import AliveLock, Held, lock_for
 
 log = structlog.get_logger()
@@ -22,11 +24,29 @@ log = structlog.get_logger()
 GRACE_ROUNDS = 2
 #: Restarts of one lost workflow by this process. Resuming resets the engine's own count, which stops poisonous work.
 MAX_RESUMES = 3
+#: Clocks of two hosts differ by less, in seconds: what waits longer than its own pause waits for a wrong clock.
+CLOCK_SKEW_S = 30.0
+#: Delayed rows that one round looks at.
+MOST_LOOKED_AT = 1000
 
 
 def running_here() -> frozenset[str]:
     """Return the ids of the workflows that run in this process."""
     return frozenset(_get_dbos_instance()._active_workflows_set.activeList())  # noqa: SLF001 (no public name)
+
+
+async def _wake() -> None:
+    """Give work that waits its own pause from now on where the clock was set: its moment has moved away."""
+    now_ms = time.time() * 1000
+    waiting = await DBOS.list_workflows_async(status="DELAYED", limit=MOST_LOOKED_AT, load_input=False)
+    far = {row.workflow_id: ((row.delay_until_epoch_ms or 0) - now_ms) / 1000 for row in waiting}
+    far = {one: ahead_s for one, ahead_s in far.items() if ahead_s > CLOCK_SKEW_S}
+    rows = await DBOS.list_workflows_async(workflow_ids=list(far)) if far else []
+    for row in rows:
+        pause_s = load_task(row.input["args"][0]).delay_s if row.input else far[row.workflow_id]
+        if far[row.workflow_id] > pause_s + CLOCK_SKEW_S:
+            await DBOS.set_workflow_delay_async(row.workflow_id, delay_seconds=max(pause_s, 0.1))
+            log.warning("engine.clock_was_set", workflow=row.workflow_id, pause_s=round(pause_s, 1))
 
 
 @dataclass
@@ -51,6 +71,7 @@ class Rescuer:
         for row in await DBOS.list_workflows_async(status="PENDING", load_input=False, load_output=False):
             pending.setdefault(row.executor_id or "", {})[row.workflow_id] = row.queue_name or ""
         await self._resume_lost(pending.pop(self.executor_id, {}))
+        await _wake()
         self._free_rounds = {one: rounds for one, rounds in self._free_rounds.items() if one in pending}
         for executor_id in pending:
             await self._take_over(executor_id)

@@ -129,7 +129,9 @@ class Sweeper:
         for attempt in failed:
             if attempt.repository_id is not None and means.wanted(attempt.event, attempt.action or ""):
                 newest.setdefault(attempt.guid, attempt)
-        settled = [one for one in newest.values() if (now - one.delivered_at).total_seconds() >= SETTLED_S]
+        # One that lies ahead is old: our clock is behind GitHub's.
+        ages = {guid: (now - one.delivered_at).total_seconds() for guid, one in newest.items()}
+        settled = [one for guid, one in newest.items() if not 0 <= ages[guid] < SETTLED_S]
         arrived = await means.known([(one.repository_id or 0, one.guid) for one in settled])
         absent = [one for one in settled if one.guid not in arrived]
         # A run's end tells of its jobs, too; what people have said has nobody else to tell of it.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from engine_harness import Seen, engine, idle, task, until
 
-from bot.engine import workflows
+from bot.engine import rescue, workflows
 from bot.engine.collector import collect_finished
 from bot.engine.rescue import running_here
 from handlers.context import Task
@@ -78,3 +81,24 @@ async def test_finished_rows_are_collected_and_young_ones_kept(tmp_path: Path) -
         await collect_finished(keep_s=0.0)
         assert await running.accept(task("old"))
         await idle(running)
+
+
+@pytest.mark.parametrize(("first_s", "then_s"), [(10_800, 0), (0, -10_800), (0, 10_800)])
+async def test_what_waits_is_not_moved_away_with_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first_s: int, then_s: int
+) -> None:
+    """The host's clock was ahead and is put right, is set back, is set forward."""
+    monkeypatch.setattr(rescue, "CLOCK_SKEW_S", 1.0)
+    right, off = time.time, first_s
+    monkeypatch.setattr(time, "time", lambda: right() + off)
+    hanging, seen = Hanging(), Seen()
+    hanging.free.set()
+    async with engine(tmp_path, hanging.perform, seen, rescue_every_s=0.2) as running:
+        await running.accept(replace(task("waits"), delay_s=1.0))
+        await running.accept(replace(task("waits for long"), delay_s=3_000.0))
+        off = then_s
+        await until(lambda: ("waits", "done") in seen.outcomes)
+        long_is_due = then_s > first_s
+        await asyncio.sleep(0.5)
+        assert (("waits for long", "done") in seen.outcomes) == long_is_due
+        assert [one[1] for one in seen.outcomes] == ["done"] * (1 + long_is_due)
