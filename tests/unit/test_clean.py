@@ -3,8 +3,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from analyzers.reading.clean import clean, split_prefixes
+from analyzers.reading.clean import clean, may_have_prefixes, split_prefixes
 
 
 @pytest.mark.parametrize(
@@ -50,3 +52,17 @@ def test_a_stamp_is_utc() -> None:
     prefixes = split_prefixes("2026-12-01T17:16:29.7722265Z Current")
     assert prefixes.at == datetime(2026, 12, 1, 17, 16, 29, 772226, tzinfo=UTC)
     assert prefixes.text == "Current"
+
+
+PIECES = st.sampled_from(
+    [
+        *("2026-09-14T08:12:04.5120933Z ", "2026-09-14 08:12:04,1 ", "[rank3]: ", "[default1]:", "[1,2]<stderr>:"),
+        *(" 3: ", "3: ", "task-1/0 ", " ", "[", "text", "T", "1"),
+    ]
+)
+
+
+@given(st.lists(PIECES, max_size=5).map("".join), st.booleans())
+def test_what_may_have_no_prefix_has_none(line: str, woven: bool) -> None:
+    taken_off = split_prefixes(line, woven=woven) != (None, None, line, False)
+    assert may_have_prefixes(line, woven=woven) or not taken_off
