@@ -193,6 +193,9 @@ class AnalysisPool:
     async def _read_ahead(self, worker: Worker, path: Path, names: frozenset[str]) -> tuple[bytes, int] | None:
         try:
             return await worker.run(read_ahead, str(path), names, limit_s=self._limit_s)
+        except (TimeoutError, BrokenExecutor):
+            log.warning("analysis.not_ahead", file=path.name)
+            return None
         except Exception:
             # The reading proper comes, and then the reader of the comment is told.
             log.exception("analysis.not_ahead", file=path.name)
