@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import random
 import re
 import signal
@@ -12,8 +14,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from crash_points import PROGRAM
 from postman import Carried, Postman
-from served import Served, environment
+from served import START_LIMIT_S, Served, environment
 
 from bot.demo.actions_state import Run
 from bot.demo.github import SimulatedGitHub
@@ -25,6 +28,8 @@ FAILURE = "ModuleNotFoundError: No module named 'flash_attn'\n##[error]Process c
 MARKER = re.compile(r"<!-- mlm-bot:(?P<key>[A-Za-z0-9._-]+):[0-9a-f]+ -->")
 WRITTEN = re.compile(r"/issues/(?:\d+/comments|comments/\d+)$")
 ATTEMPT = re.compile(r", attempt (?P<number>\d+)")
+#: A step that no life comes to.
+NEVER = ["never", ""]
 KINDS = ("failure", "label", "help", "rerun", "mixed", "taken_back")
 
 
@@ -139,37 +144,34 @@ def _unanswered(github: SimulatedGitHub, story: Story) -> Iterator[bool]:
 
 
 class Victim:
-    """A bot that is started anew whenever it was killed."""
+    """A bot that lives again as soon as it was killed (tests/crash_points.py)."""
 
-    def __init__(self, github: SimulatedGitHub, data_dir: Path, **env: str) -> None:
+    def __init__(self, github: SimulatedGitHub, data_dir: Path, *, lives: int, **env: str) -> None:
         self._github = github
-        more = {"MLM_SWEEP_EVERY_S": "1", "PYTHONOPTIMIZE": "0", **env}
-        self._env = environment(github, data_dir, **more)
-        self.bot: Served | None = None
+        plan = data_dir / "plan"
+        plan.write_text(json.dumps([NEVER] * lives))
+        more = {"MLM_SWEEP_EVERY_S": "1", "CRASH_PLAN": str(plan), **env}
+        self.bot = Served(environment(github, data_dir, **more), command=PROGRAM)
         self.kills = 0
-        self.said: Counter[str] = Counter()
 
     async def start(self) -> None:
-        self.bot = await Served(self._env).__aenter__()
-        self._github.set_webhook_url(f"{self.bot.url}/webhook")
+        await self.bot.__aenter__()
+        await self._up()
 
     async def kill(self) -> None:
-        """SIGKILL; to GitHub the address is dead from then on."""
-        assert self.bot is not None
-        await self.bot.end(signal.SIGKILL)
+        """SIGKILL; to GitHub the address is dead until the next life listens."""
+        os.kill(int(self.bot.said("crash.born")[-1]["pid"]), signal.SIGKILL)
         self._github.set_webhook_url(None)
-        self.said.update(line["event"] for line in self.bot.lines)
         self.kills += 1
+        await self._up()
 
-    def signal(self, number: int) -> None:
-        """Send a signal without waiting for what it does."""
-        assert self.bot is not None
-        self.bot.signal(number)
+    async def _up(self) -> None:
+        """Return once as many lives as there were have listened and met GitHub."""
+        await self._github.until(lambda: len(self.bot.said("github.connected")) > self.kills, within_s=START_LIMIT_S)
+        self._github.set_webhook_url(f"{self.bot.url}/webhook")
 
     async def end(self) -> None:
-        if self.bot is not None:
-            self.said.update(line["event"] for line in self.bot.lines)
-            await self.bot.end(signal.SIGTERM)
+        await self.bot.end(signal.SIGTERM)
 
 
 Harm = Callable[[int], Awaitable[None]]
@@ -210,7 +212,7 @@ async def run_and_kill(  # noqa: PLR0913 (each is a size of the run)
         github.add_repo("NVIDIA/Megatron-LM")
         async with Postman(github, chance) as post:
             told = [await make_story(github, number, KINDS[number % len(KINDS)]) for number in range(stories)]
-            victim = Victim(github, data_dir, **env)
+            victim = Victim(github, data_dir, lives=kills, **env)
             run = CrashRun(github, post, victim, told, chance, life_s, empty)
             await victim.start()
             post.open()
@@ -224,8 +226,9 @@ async def run_and_kill(  # noqa: PLR0913 (each is a size of the run)
             await run.calm(green=True)
             await victim.end()
             verdict = judge(github, told, green=True)
+            said = Counter(line["event"] for line in victim.bot.lines)
             again = len(github.asked("POST", r"^/app/hook/deliveries/\d+/attempts$"))
-            return Outcome(verdict, post.carried, victim.kills, again, time.monotonic() - started, victim.said)
+            return Outcome(verdict, post.carried, victim.kills, again, time.monotonic() - started, said)
 
 
 @dataclass(frozen=True)
@@ -244,12 +247,10 @@ class CrashRun:
         for _ in range(times):
             await asyncio.sleep(self.chance.uniform(*self.life_s))
             await self.victim.kill()
-            await self.victim.start()
 
     async def calm(self, *, green: bool, within_s: float = 300.0) -> None:
         """Return when all is as it must be and nothing waits any more; then see whether more comes than should."""
         ends = time.monotonic() + within_s
-        assert self.victim.bot is not None
         while time.monotonic() < ends and not judge(self.github, self.told, green=green).clean:
             await asyncio.sleep(0.3)
         while (

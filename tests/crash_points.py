@@ -26,6 +26,8 @@ from bot.cli.main import main
 #: linux/prctl.h: the signal that a process gets when its parent ends.
 PR_SET_PDEATHSIG = 1
 BEFORE, AFTER = "before", "after"
+#: How a test starts this.
+PROGRAM = (sys.executable, __file__)
 #: A step that the other side of the test knows of: a request.
 REQUEST = re.compile(r"[A-Z]+ /")
 VERB = re.compile(

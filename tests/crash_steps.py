@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,13 +14,12 @@ from typing import NamedTuple, Self
 
 from aiohttp import web
 from crash import KINDS, Story, Verdict, judge, make_story
-from crash_points import AFTER, BEFORE, REQUEST
+from crash_points import AFTER, BEFORE, PROGRAM, REQUEST
 from served import Served, environment
 
 from bot.demo.github import SimulatedGitHub
 from bot.demo.traffic import Fault
 
-PROGRAM = (sys.executable, str(Path(__file__).with_name("crash_points.py")))
 #: A step that has not come by then does not come in this story.
 REACHED_WITHIN_S = 25.0
 
