@@ -12,11 +12,11 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-import ahocorasick_rs
 import re2  # type: ignore[import-untyped]
 
 from analyzers.model import Category, Role
 from analyzers.reading.anchors import Remember
+from analyzers.reading.literals import complete_search
 from analyzers.records import dataclass
 
 #: Keys that a rule must have; the rest is optional. Anything else is a typing mistake and stops the start.
@@ -116,10 +116,7 @@ class RuleSet:
         for place, rule in enumerate(self._rules):
             places.setdefault(rule.hint, []).append(place)
         self._places = tuple(tuple(places[hint]) for hint in self.hints)
-        # A DFA would take two thirds of the time per line, but to build it takes as long as ten thousand lines.
-        self._automaton = ahocorasick_rs.AhoCorasick(
-            self.hints, implementation=ahocorasick_rs.Implementation.ContiguousNFA
-        )
+        self._find_hints = complete_search(tuple(hint.encode() for hint in self.hints))
 
     @classmethod
     def from_documents(
@@ -159,7 +156,7 @@ class RuleSet:
             text: a line without colours, time stamp and rank prefix.
             where: the kind of log; `ANY` tries every rule.
         """
-        found = self._automaton.find_matches_as_indexes(text, overlapping=True)
+        found = self._find_hints(text.encode(errors="replace"))
         if not found:
             return None
         for place in sorted({place for hint, _, _ in found for place in self._places[hint]}):

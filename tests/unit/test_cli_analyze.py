@@ -161,6 +161,18 @@ def test_standard_input(artifact: Path) -> None:
     assert json.loads(done.stdout)["category"] == "cuda_oom"
 
 
+def test_without_native_blocks_the_answer_is_the_same(artifact: Path, log: Path) -> None:
+    """What has no wheel for a platform is left out there; `None` in `sys.modules` makes an import fail."""
+    words = ["analyze", str(artifact), "--job-log", str(log), "--job-name", JOB, "--format", "json"]
+    script = (
+        "import sys; sys.modules |= dict.fromkeys(['ahocorasick_rs', 'isal', 'stringzilla', '_sha2', '_sha256']);"
+        "from bot.cli.main import main; main(sys.argv[1:])"
+    )
+    pure = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=True)
+    assert json.loads(pure.stdout)["category"] == "cuda_oom"
+    assert pure.stdout == mlm(*words).stdout
+
+
 def test_analyze_loads_little(artifact: Path) -> None:
     """Start-up is felt: no server, no other command, and nothing of the standard library that takes long."""
     heavy = {"dbos", "aiohttp", "sqlalchemy", "gidgethub", "bot.cli.serve", "bot.cli.demo", "pydantic", "rich"}
