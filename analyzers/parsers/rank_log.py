@@ -52,7 +52,6 @@ _PARSER_ANCHORS = (
     Anchor("[rank", most=3),
     Anchor("+ Timeout +", after=150, most=10),
     Anchor("Timeout (", after=150, most=10),
-    Anchor("Timeout (", after=150, most=10),
     Anchor("Watchdog caught collective", most=200),
     Anchor("ast enqueued", most=200),
     Anchor("monitoredBarrier", most=50),
@@ -160,8 +159,8 @@ class _Stream:
             if len(reading.tail) > _KEPT:
                 del reading.tail[:-_TAIL]
         timing_out = self._native.timing_out or "+ Timeout +" in text
-        if self._pytest.feed(line) and not timing_out:
-            return
+        if self._pytest.feed(line) and not timing_out and not ("Fatal Python error: " in text and ".py::" in text):
+            return  # all but a crash that is told behind the name of the test that it ended
         if not timing_out and self._feed_traces(line):
             return
         self._collectives.feed(line)
