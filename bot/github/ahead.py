@@ -69,6 +69,10 @@ class Ahead:
         found = await asyncio.gather(*self._tasks)
         return tuple(read[0] for read in found if read is not None)
 
+    def drop_said(self) -> None:
+        """Forget what was said: it was read from parts, and the whole comes after all."""
+        self._tasks = []
+
     def drop(self) -> None:
         """Read no further, and forget what was said: the file is another one, or will not come."""
         self._members = []

@@ -139,18 +139,19 @@ class Downloader:
             return None
         part = await asyncio.to_thread(Part, wanted.partial_path)
         remote = Remote(self._storage, wanted.locate)
-        members = Members(remote, part, wanted.needs, found=start.ahead.begin)
+        members = Members(remote, part, wanted.needs, start.ahead)
         try:
             fetched = await members.fetch(size_bytes=wanted.size_bytes)
             await asyncio.to_thread(part.finish, wanted.partial_path)
         except RangesError as exc:
             log.info("download.whole", file=wanted.path.name, why=str(exc))
+            start.ahead.drop_said()
             start.url, start.ending = remote.url, members.ending
             return None
         finally:
             await asyncio.to_thread(part.discard)
         log.info("download.part", file=wanted.path.name, bytes=fetched.spent_bytes, of_bytes=wanted.size_bytes)
-        return Got(wanted.partial_path, wanted.digest or fetched.digest)
+        return Got(wanted.partial_path, wanted.digest or fetched.digest, fetched.said)
 
     async def _fetch_whole(self, wanted: Wanted, start: _Start) -> Got:
         part = await asyncio.to_thread(_Whole, wanted.path, start)

@@ -17,16 +17,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from analyzers.reading.layout import place
 from bot.archives.budget import Budget, Limits
 from bot.archives.members import open_zip
 from bot.archives.nested import mapped
+from bot.github.ahead import Ahead
 from bot.github.parts import Part
 from bot.github.ranges import RangesError, Remote
 from bot.zip_directory import NotZipError, ZipEntry, directory_place, read_directory
 
 #: Says by its name whether a member is needed.
 Needs = Callable[[str], bool]
-Found = Callable[[Sequence[ZipEntry], Sequence[ZipEntry], int], None]
 #: Holds the directory of any usual artifact, and the longest comment that may stand behind it.
 END_BYTES: Final = 128 * 1024
 MOST_DIRECTORY_BYTES: Final = 16 * 1024**2
@@ -42,18 +43,19 @@ MOST_SHARE: Final = 0.8
 
 @dataclass(frozen=True)
 class Fetched:
-    """How many bytes came over the wire, and the digest of the directory."""
+    """How many bytes came over the wire, the digest of the directory, and what was read of the logs already."""
 
     spent_bytes: int
     digest: str
+    said: tuple[bytes, ...] = ()
 
 
 class Members:
     """Fetches the needed members of one file."""
 
-    def __init__(self, remote: Remote, part: Part, needs: Needs, *, found: Found = lambda *_: None) -> None:
-        """`found` is told all members, the needed ones and where the directory begins, once they are known."""
-        self._found = found
+    def __init__(self, remote: Remote, part: Part, needs: Needs, ahead: Ahead) -> None:
+        """`ahead` is told of all members, also if the whole file then comes."""
+        self._ahead = ahead
         self.ending: tuple[int, bytes] | None = None  # what is known of the file's end, with its directory
         self._remote = remote
         self._part = part
@@ -72,15 +74,19 @@ class Members:
         entries = await asyncio.to_thread(_entries, self._part.path)
         needed = [entry for entry in entries if self._needs(entry.name)]
         self.ending = await asyncio.to_thread(_read_from, self._part.path, known_from)
-        self._found(entries, needed, directory)
+        self._ahead.begin(entries, needed, directory)
         ranges = spans(entries, needed, directory, known_from=known_from)
         if sum(end - begin for begin, end in ranges) > MOST_SHARE * size_bytes:
             raise RangesError("most of it is needed")
         await self._copy_all(ranges)
-        doubt = await asyncio.to_thread(_first_doubt, self._part.path, frozenset(entry.name for entry in needed))
+        self._ahead.advance(self._part.path, size_bytes)
+        said = await self._ahead.finish()
+        # What was read without trouble matches its checksums: that are the logs.
+        unread = frozenset(entry.name for entry in needed if not said or place(entry.name) is None)
+        doubt = await asyncio.to_thread(_first_doubt, self._part.path, unread) if unread else ""
         if doubt:
             raise RangesError(doubt)
-        return Fetched(self._remote.spent_bytes, digest)
+        return Fetched(self._remote.spent_bytes, digest, said)
 
     async def _fetch_directory(self, size_bytes: int) -> tuple[int, int, str]:
         """Write the end of the file to its place; return where the directory and what is known begin, and a digest."""

@@ -32,8 +32,8 @@ from tests.logs import raised
 MB = 1024 * 1024
 
 
-def packed(*, inside: str = "") -> bytes:
-    """Four ranks whose logs are all that the artifact holds, some 12 MB."""
+def packed(*, inside: str = "", checkpoint: int = 0) -> bytes:
+    """Four ranks whose logs are all that the artifact holds, some 12 MB, but for a checkpoint of so many bytes."""
     buffer = BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for rank in range(4):
@@ -41,6 +41,8 @@ def packed(*, inside: str = "") -> bytes:
             lines = "\n".join(noise[at : at + 200] for at in range(0, len(noise), 200))
             text = lines + "\n" + (raised("ValueError: boom", "megatron/core/a.py:3 f", rank=2) if rank == 2 else "")
             archive.writestr(f"1/none_ab/attempt_0/{rank}/stderr.log", text)
+        if checkpoint:
+            archive.writestr("checkpoints/a.bin", bytes(checkpoint))
         if inside:
             archive.writestr(inside, b"PK")
     return buffer.getvalue()
@@ -66,15 +68,16 @@ def serve(data: bytes, *, cut: list[int], etag: str = '"e"') -> object:
     """Return a storage that serves parts, and breaks the whole off at each of the places in `cut`, once."""
 
     def answer(request: web.Request) -> Say:
-        wanted = request.headers.get("Range", "")
+        wanted, last = request.headers.get("Range", ""), len(data) - 1
         if wanted.startswith("bytes=-"):
             first = max(0, len(data) - int(wanted.removeprefix("bytes=-")))
         elif wanted:
-            first = int(wanted.removeprefix("bytes=").removesuffix("-"))
+            begin, _, end = wanted.removeprefix("bytes=").partition("-")
+            first, last = int(begin), int(end or last)
         else:
             return Say(body=data, headers={"ETag": etag}, cut_after=cut.pop(0) if cut else None)
-        part = {"Content-Range": f"bytes {first}-{len(data) - 1}/{len(data)}", "ETag": etag}
-        return Say(206, body=data[first:], headers=part)
+        part = {"Content-Range": f"bytes {first}-{last}/{len(data)}", "ETag": etag}
+        return Say(206, body=data[first : last + 1], headers=part)
 
     return answer
 
@@ -114,6 +117,27 @@ async def test_logs_are_read_as_they_arrive(tmp_path: Path, cut: list[int]) -> N
         got.path.write_bytes(scribbled)
         assert answer_of(got) == expected
         assert expected.culprit_ranks == (2,)
+
+
+@pytest.mark.parametrize("busy", [0, 1])
+async def test_logs_that_came_in_parts_are_checked_by_reading_them(tmp_path: Path, busy: int) -> None:
+    data, desk = packed(checkpoint=8 * MB), Desk(busy=busy)
+    async with fetched(tmp_path, desk, serve(data, cut=[]), data) as got:
+        assert got.path.name == "part.zip"
+        assert (len(got.said), len(desk.asked)) == ((0, 0) if busy else (1, 1))
+        assert answer_of(got).culprit_ranks == (2,)
+
+
+async def test_damage_found_by_reading_leads_to_the_whole(tmp_path: Path) -> None:
+    data, desk = packed(checkpoint=8 * MB), Desk()
+    parts, whole = serve(data.replace(b"boom", b"BOOM"), cut=[]), serve(data, cut=[])
+
+    def answer(request: web.Request) -> Say:
+        return (parts if "Range" in request.headers else whole)(request)  # type: ignore[operator, no-any-return]
+
+    async with fetched(tmp_path, desk, answer, data) as got:
+        assert got.path.read_bytes() == data
+        assert (len(desk.asked), got.said) == (1, ())
 
 
 async def test_what_no_worker_was_idle_for_is_read_later(tmp_path: Path) -> None:
