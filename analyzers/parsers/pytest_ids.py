@@ -15,11 +15,13 @@ _HEAD = pattern(r"(?P<id>[\w./+@-]+\.py::[\w:.<>-]+)(?P<bracket>\[)?")
 #: A result stands at the end, or before "(reason)", "[ 10%]" or both. "ERROR:logger:..." is a log line glued to the id.
 _RESULT = pattern(rf"\s*(?P<result>{'|'.join(RESULTS)})(?:\s+\(.*\)|\s+- .*)?(?:\s*\[\s*\d+%\])?\s*$")
 _WORKER = pattern(r"^\[gw\d+\](?: \[ *\d+%\])? (?P<result>[A-Z]+) (?P<id>\S+\.py::.+)$")
-_COLOUR = r"(?:\x1b\[[\d;]{0,9}m)*"
+#: Whatever may come often is bounded: a line of a megabyte must not be tried in all ways.
+_COLOUR = r"(?:\x1b\[[\d;]{0,9}m){0,4}"
 #: A line as most are: nothing in it needs a second look, and nothing before it is a stamp or the prefix of a rank.
 _PLAIN = (
     r"[a-z./][\w./+@-]{0,400}\.py::[\w:.<>-]{1,400}(?:\[[!-Z^-~\\]{0,400}\])?"
-    rf" {_COLOUR}(?:PASSED|SKIPPED(?:{_COLOUR} \([ -9;-~]{{0,400}}\))?){_COLOUR} *(?:\[ *\d{{1,3}}%\])?{_COLOUR} *\n"
+    rf" {_COLOUR}(?:PASSED|SKIPPED(?:{_COLOUR} \([ -9;-~]{{0,400}}\))?){_COLOUR}"
+    rf" {{0,400}}(?:\[ {{0,2}}\d{{1,3}}%\])?{_COLOUR} {{0,9}}\n"
 )
 #: Many such lines one after the other.
 PLAIN_RESULTS = Alike(re.compile(f"(?:{_PLAIN})+".encode()), (".py::", "PASSED", "SKIPPED"))

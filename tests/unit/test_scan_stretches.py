@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 
 import pytest
@@ -121,6 +122,15 @@ def test_a_line_with_another_anchor_ends_a_stretch_and_one_with_only_its_key_doe
     rows[6] += "_exitcode"
     found = parts("".join(f"{row} PASSED\n" for row in rows), READER.anchors, PLAIN_RESULTS, 1 << 20)[0]
     assert [(type(part), part.number) for part in found] == [(Stretch, 1), (Line, 7), (Stretch, 8)]
+
+
+@pytest.mark.parametrize("filler", [" ", "\x1b[m", "(", ")", "[1%]", "a.py::"])
+def test_a_line_without_end_is_not_tried_in_all_ways(filler: str) -> None:
+    long_line = f"{ROW} SKIPPED (" + filler * 100_000 + "x\n"
+    started = time.process_time()
+    for text in (long_line, long_line.replace("SKIPPED (", "PASSED"), filler * 100_000 + "x\n"):
+        assert PLAIN_RESULTS.stretch.match(text.encode()) is None
+    assert time.process_time() - started < 2
 
 
 def test_the_cap_on_lines_holds_inside_a_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
