@@ -48,9 +48,9 @@ async def test_a_flood_of_one_repository_delays_another_by_its_own_work_only(tmp
 
 
 async def test_a_question_is_answered_before_the_failures_of_another_repository_are_through(tmp_path: Path) -> None:
-    """The real server over HTTP: 30 jobs fail at once in one repository, somebody asks for help in another."""
+    """The real server over HTTP: 20 jobs fail at once in one repository, somebody asks for help in another."""
     async with SimulatedGitHub() as github:
-        flood = await prepare(github, jobs=30)
+        flood = await prepare(github, jobs=20)
         async with Served(environment(github, tmp_path, MLM_SWEEP_EVERY_S="0")) as bot:
             github.set_webhook_url(f"{bot.url}/webhook")
             (asked,) = await drown(github, bot, flood, questions=1, limit_s=90)
