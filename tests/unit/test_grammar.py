@@ -127,7 +127,7 @@ COSTLY = (
 @pytest.mark.parametrize("piece", COSTLY)
 def test_no_comment_takes_long(piece: str) -> None:
     """The time is a multiple of what plain words take: it grows with the length, whatever the machine has to do."""
-    size = MAX_BODY // 4
+    size = MAX_BODY // 8
     words, costly = (f"{text * (size // len(text))}"[:-20] + "\n/mlm help\n" for text in ("word\n\n", piece))
     assert fastest(costly) < 5 * fastest(words)
 
