@@ -15,14 +15,12 @@ from pathlib import Path
 
 import pytest
 import structlog
-from postgres import PostgresProcess
 from structlog.typing import EventDict
 from world import World
 
 from bot.app import CONTEXTS
 from bot.demo.actions_state import Run
 from bot.demo.state import Pull
-from bot.engine.sweep import Rounds
 from handlers.context import Repo
 
 JOB = "tests/unit_tests/models/**/*.py - latest"
@@ -277,27 +275,6 @@ async def test_a_renamed_repository_is_known_by_its_id(world: World) -> None:
     await world.idle()
     assert len(world.answers(pull)) == 1
     assert "data" in world.answers(pull)[0]
-
-
-async def test_a_database_server_that_is_gone_for_a_while(tmp_path: Path, said: list[EventDict]) -> None:
-    with PostgresProcess.started() as server:
-        world = World(tmp_path, database_url=server.url, rounds=Rounds(every_s=1.0, first_s=0.5, pause_s=0.0))
-        world.github.add_repo("NVIDIA/Megatron-LM")
-        async with world:
-            pull, run = await a_run(world)
-            await world.idle()
-            await asyncio.to_thread(server.stop)
-            await fail(world, run)
-            refused = [one for one in world.github.deliveries if one.status_code == 503]
-            assert refused
-            assert lines_of(said, "delivery")[-1]["outcome"] in {"busy", "not_stored"}
-            status, told = await ready(world)
-            assert status == 503
-            assert "database" in told["problems"]  # type: ignore[operator]
-            await asyncio.to_thread(server.start)
-            await world.github.until(lambda: explained(world, pull), within_s=60)
-            await world.idle(within_s=60)
-            assert (await ready(world))[0] == 200
 
 
 async def test_a_host_that_has_no_address(tmp_path: Path, said: list[EventDict]) -> None:

@@ -46,16 +46,14 @@ async def test_the_next_release_finishes_what_this_one_began(
         new_env = environment(github, tmp_path / "new", MLM_EXECUTOR_ID="new", **shared)
         async with Served(old_env) as old:
             github.set_webhook_url(f"{old.url}/webhook")
-            github.fail_next("GET", r"/repos/", "delay", delay_s=4.0, times=12)
-            stories = [
-                await make_story(github, number, kind) for number, kind in enumerate(("failure", "rerun", "label"))
-            ]
+            github.fail_next("GET", r"/repos/", "delay", delay_s=2.0, times=6)
+            stories = [await make_story(github, number, kind) for number, kind in enumerate(("failure", "rerun"))]
             await github.until(lambda: github.asked("GET", "/repos/"), within_s=30)
             async with Served(new_env, command=NEXT) as new:
                 assert schema_of(database) == SCHEMA_VERSION + 1
                 github.set_webhook_url(f"{new.url}/webhook")
                 # Both take from the same queues: the old one meets what it does not know, and leaves it to the new one.
-                stories += [await make_story(github, 10 + number, "help") for number in range(3)]
+                stories += [await make_story(github, 10 + number, "help") for number in range(2)]
                 await asyncio.sleep(1)
                 assert await old.end(end) == (0 if end is signal.SIGTERM else -signal.SIGKILL)
                 with contextlib.suppress(TimeoutError):
