@@ -125,13 +125,16 @@ async def test_a_small_file_is_fetched_in_one_request(storage: Double, files: Fi
     assert "Range" not in storage.asked[0].headers
 
 
-async def test_a_file_thatis_needed_almost_entirely_is_fetched_whole(storage: Double, files: Files) -> None:
+async def test_a_file_that_is_needed_almost_entirely_is_fetched_whole(
+    github: Double, storage: Double, files: Files
+) -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("0/stdout.log", os.urandom(10_100_000))
     storage.always("GET /blob", serve(buffer.getvalue()))
     assert path_of(await files.artifact(artifact(buffer.getvalue()))).read_bytes() == buffer.getvalue()
     assert ["Range" in asked.headers for asked in storage.asked] == [True, False]
+    assert len(github.requests(ZIP)) == 1, "one address is good for both"
 
 
 async def test_a_range_goes_on_where_it_broke(storage: Double, files: Files) -> None:
