@@ -18,7 +18,7 @@ from .redaction import redact, redact_lines
 JOINER = "\u2060"
 BACKTICKS = pattern("`+")
 #: A word that no Markdown dialect acts upon.
-PLAIN_WORD = pattern(r"(?!.*www\.)[^\W_](?:[^\W_]|[.,'’%=+-])*", re.IGNORECASE)
+PLAIN_WORD = pattern(r"(?!.*www(?:\.|$))[^\W_](?:[^\W_]|[.,'’%=+-])*", re.IGNORECASE)
 #: Plain by its letters, yet linked: a commit, `GH-12`, trackers such as `ABC-12`, and what some readers of Markdown
 #: (not GitHub) take for a host: `example.com`, but `attention.py` as well (the default list of linkify-it).
 REFERENCE = pattern(
