@@ -99,7 +99,7 @@ def files_in(tmp_path: Path) -> list[str]:
     return sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
 
 
-async def test_only_whatis_needed_travels(github: Double, storage: Double, files: Files, tmp_path: Path) -> None:
+async def test_only_what_is_needed_travels(github: Double, storage: Double, files: Files, tmp_path: Path) -> None:
     storage.always("GET /blob", serve(packed()))
     fetched = await files.artifact(artifact(packed()))
     ranges = [asked.headers["Range"] for asked in storage.asked]
