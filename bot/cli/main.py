@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -50,6 +51,8 @@ def start() -> NoReturn:
     """Run the command of this process, and end it."""
     if sys.argv[1:2] != ["analyze"]:
         sys.exit(main())
+    # Usually after each 700 new objects: dozens of times while modules are loaded, and nothing is found.
+    gc.set_threshold(20_000)
     try:
         status = main()
     except KeyboardInterrupt:  # before there was anything to clear away
