@@ -11,7 +11,7 @@ from fakes import HEAD, MODELS, NOW, make_artifact, make_diagnosis, make_job, ma
 
 from analyzers.model import Category, Diagnosis
 from config.repo import default_config
-from handlers.context import Artifact, Fetched, Job, JobFinding, RefusedError, Repo, Task
+from handlers.context import Artifact, Fetched, Job, JobFinding, RateLimitedError, RefusedError, Repo, Task
 from handlers.events import KEEPERS
 from handlers.failures import explain, keep, unexplained
 from handlers.reruns import Order, start, was_started
@@ -211,5 +211,5 @@ async def test_every_name_of_a_task_is_known() -> None:
     known = {"delivery", "diagnose", "report", "labels", "wish", "command", "vet", "rescan"}
     assert set(TASKS) == known | {"button", "retry", "rerun-wish"}
     assert set(DELIVERIES) == set(KEEPERS), "what is kept is acted upon, and the other way round"
-    with pytest.raises(KeyError):
+    with pytest.raises(RateLimitedError, match="waits for the newer one"):
         await perform(Task("no-such-task", Repo(1, "a/b", 2), key="k"), scene(Desk(log=LOG, artifacts={}, listed=[])))
