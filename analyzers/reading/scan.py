@@ -13,6 +13,7 @@ from analyzers.reading.anchors import Anchor, Anchors
 from analyzers.reading.clean import clean, may_have_prefixes, split_prefixes
 from analyzers.reading.lines import Alike, Line, Stretch
 from analyzers.reading.literals import Match, count_lines
+from analyzers.reading.stretches import Stretches
 
 __all__ = ["Alike", "Anchor", "Anchors", "Line", "LogScan", "Stretch"]
 
@@ -49,11 +50,7 @@ class LogScan:
         self._dropped: frozenset[int] = frozenset()
         self._noisy: frozenset[bytes] = frozenset()
         self._misses: dict[bytes, int] = {}
-        self._alike = alike
-        literals = alike.anchors if alike is not None else ()
-        self._common = [
-            i for i, anchor in enumerate(anchors.anchors) if anchor.literal in literals and not anchor.after
-        ]
+        self._stretches = Stretches(alike, anchors) if alike is not None else None
         self._little = anchors.book(source.size_bytes)
         self._search = anchors.search(self._dropped, self._noisy, little=self._little)
         self._number = 1  # of the line at the place reached
@@ -92,6 +89,8 @@ class LogScan:
     def _read_block(self, block: bytes, begin: int, stop: int) -> Iterator[Line | Stretch]:
         """Yield from block[begin:stop], whole segments all of them; `pos` always stands at the start of one."""
         search = self._search
+        if self._stretches is not None:
+            self._stretches.begin_block()
         hits = search.find(block) if self._emitted < MAX_LINES else []
         base = self.size_bytes - begin
         pos = passed = begin
@@ -104,7 +103,7 @@ class LogScan:
                 start = pos
             elif hit is not None:
                 start = _segment_start(block, pos, max(pos, hit[1]))
-                if self._alike is not None and (many := self._find_stretch(self._alike, block, start, stop)):
+                if self._stretches is not None and (many := self._find_stretch(self._stretches, block, start, stop)):
                     self._pass_over(block, passed, start)
                     yield self._take_stretch(many, base + start)
                     pos = passed = start + len(many)
@@ -130,32 +129,20 @@ class LogScan:
             pos = end
         self._pass_over(block, passed, stop)
 
-    def _find_stretch(self, alike: Alike, block: bytes, start: int, stop: int) -> bytes:
-        """Return the lines from `start` on that one by one would be told too, for no other anchors than they share."""
-        found = alike.stretch.match(block, start, stop)
-        if found is None:
-            return b""
-        many = found[0]
-        others = self._anchors.search(self._dropped.union(self._common), self._noisy, little=self._little)
-        for _, at, _ in others.find(many):
-            first = many.rfind(b"\n", 0, at) + 1
-            inside = {index for index, _, _ in self._anchors.find_in_line(many[first : many.find(b"\n", at)])}
-            if inside.difference(self._dropped, self._common):
-                many = many[:first]
-                break
-        return many if self._book_stretch(many) else b""
-
-    def _book_stretch(self, many: bytes) -> bool:
-        """Count the anchors and lines of a stretch, unless one of them is used up in it."""
+    def _find_stretch(self, stretches: Stretches, block: bytes, start: int, stop: int) -> bytes:
+        """Return, and count, the lines from `start` on that one by one would be told too."""
+        others = self._anchors.search(self._dropped.union(stretches.common), self._noisy, little=self._little)
+        many = stretches.find(block, start, stop, others.find)
         anchors = self._anchors.anchors
-        counts = {index: self.counts[index] + many.count(anchors[index].literal.encode()) for index in self._common}
+        counts = {i: self.counts[i] + many.count(anchors[i].literal.encode()) for i in stretches.common}
         emitted = self._emitted + count_lines(many, 0, len(many))
-        if emitted > MAX_LINES or any(count > anchors[index].most for index, count in counts.items()):
-            return False
-        for index, count in counts.items():
-            self.counts[index] = count
+        if emitted > MAX_LINES or any(count > anchors[i].most for i, count in counts.items()):
+            self._stretches = None  # a cap is reached in it: from here on line by line
+            return b""
+        for i, count in counts.items():
+            self.counts[i] = count
         self._emitted = emitted
-        return True
+        return many
 
     def _take_stretch(self, many: bytes, offset: int) -> Stretch:
         self._tail, self._tail_cut = b"", False

@@ -133,6 +133,34 @@ def test_a_line_without_end_is_not_tried_in_all_ways(filler: str) -> None:
     assert time.process_time() - started < 2
 
 
+def test_each_line_is_looked_at_once() -> None:
+    looked_at: list[int] = []
+
+    class Watched:
+        def match(self, block: bytes, start: int, stop: int) -> re.Match[bytes] | None:
+            found = PLAIN_RESULTS.stretch.match(block, start, stop)
+            looked_at.append(len(found[0]) if found else 0)
+            return found
+
+    watched: Any = Watched()
+    for name, anchors in (
+        ("exitcode", READER.anchors),
+        ("plain", LOW),
+    ):  # another anchor in each; caps that are reached
+        looked_at.clear()
+        data = "".join(f"{ROW}_{name}_{number} PASSED\n" for number in range(500))
+        found = parts(data, anchors, PLAIN_RESULTS._replace(stretch=watched), len(data))[0]
+        assert one_by_one(found) == parts(data, anchors, NOTHING, len(data))[0]
+        assert sum(looked_at) <= len(data)
+        assert len(looked_at) <= 2
+
+
+def test_no_stretch_is_looked_for_once_a_cap_is_reached() -> None:
+    log = LogScan(source(f"{ROW} PASSED\n" * 40), LOW, alike=PLAIN_RESULTS)
+    assert [type(part) for part in log.parts()] == [Line] * 40
+    assert log._stretches is None
+
+
 def test_the_cap_on_lines_holds_inside_a_stretch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "MAX_LINES", 70)
     data = "".join(f"{ROW}_{number} PASSED\n" for number in range(200))
