@@ -6,7 +6,6 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
 #: Command and what it does, as `mlm --help` shows it. The module `bot.cli.<command>` has `add_parser` and `run`.
 COMMANDS = {
@@ -47,7 +46,7 @@ def _parse_and_run(words: list[str]) -> int:
     return int(module.run(parser.parse_args(words)))
 
 
-def start() -> NoReturn:
+def start() -> None:
     """Run the command of this process, and end it."""
     if sys.argv[1:2] != ["analyze"]:
         sys.exit(main())
