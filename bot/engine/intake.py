@@ -24,6 +24,8 @@ log = structlog.get_logger()
 BATCH = 64
 #: How long SQLite may wait for another writer, in seconds; beyond it dbos goes on waiting.
 BUSY_S = 5.0
+#: How long a connection to PostgreSQL may take to be made, in seconds (libpq's option).
+CONNECT = {"connect_timeout": 5}
 
 Waiting = tuple[Task, asyncio.Future[bool]]
 
@@ -44,6 +46,7 @@ class Intake:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="intake")
         self._waiting: list[Waiting] = []
         self._storing: asyncio.Task[None] | None = None
+        self._alone: set[asyncio.Task[None]] = set()
 
     async def store(self, task: Task) -> bool:
         """Return once the task is durable: True if it is new, False if its id is known.
@@ -60,8 +63,11 @@ class Intake:
     async def close(self) -> None:
         """Let go of the database; nothing may be stored afterwards."""
         if self._storing is not None:
-            await self._storing
-        await asyncio.to_thread(self._thread.shutdown)
+            await asyncio.wait([self._storing], timeout=BUSY_S)  # a server that is gone may keep it for longer
+        for alone in self._alone:
+            alone.cancel()
+        await asyncio.gather(*self._alone)
+        self._thread.shutdown(wait=False, cancel_futures=True)
         self._database.dispose()
 
     async def _store_all(self) -> None:
@@ -76,10 +82,13 @@ class Intake:
         try:
             loop = asyncio.get_running_loop()
             new = await loop.run_in_executor(self._thread, self._write, tasks)
-        except (sa.exc.SQLAlchemyError, OSError) as why:
+        except Exception as why:  # noqa: BLE001 (whoever waits is told their own error, and the line goes on)
             log.info("intake.one_by_one", tasks=len(tasks), why=repr(why)[:300])
-            # dbos knows which errors pass by themselves, and waits for that.
-            await asyncio.gather(*(_store_one(task, stored) for task, stored in batch))
+            # dbos knows which errors pass by themselves, and waits for that; those that come meanwhile do not.
+            for task, stored in batch:
+                alone = asyncio.create_task(_store_one(task, stored))
+                self._alone.add(alone)
+                alone.add_done_callback(self._alone.discard)
             return
         for (_, stored), one in zip(batch, new, strict=True):
             if not stored.done():
@@ -114,7 +123,9 @@ def _database(url: str) -> sa.Engine:
     parsed = sa.make_url(url)
     if parsed.get_backend_name() == "sqlite":
         return sa.create_engine(parsed, pool_size=1, connect_args={"isolation_level": "IMMEDIATE", "timeout": BUSY_S})
-    return sa.create_engine(parsed.set(drivername="postgresql+psycopg"), pool_size=1, pool_pre_ping=True)
+    return sa.create_engine(
+        parsed.set(drivername="postgresql+psycopg"), pool_size=1, pool_pre_ping=True, connect_args=CONNECT
+    )
 
 
 async def _store_one(task: Task, stored: asyncio.Future[bool]) -> None:
@@ -127,7 +138,8 @@ async def _store_one(task: Task, stored: asyncio.Future[bool]) -> None:
     except error.DBOSWorkflowIDInUseError:
         new = False
     except asyncio.CancelledError:
-        return  # nobody waits any longer
+        stored.cancel()  # all ends, or nobody waits any longer
+        return
     except Exception as why:  # noqa: BLE001 (it is handed to whoever waits)
         if not stored.done():
             stored.set_exception(why)

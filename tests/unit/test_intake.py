@@ -107,3 +107,40 @@ async def test_who_gave_up_waiting_is_not_stored(tmp_path: Path) -> None:
         assert {key for key, _ in seen.outcomes} == {"first", "waiting"}
         assert await running.accept(task("given-up"))
         await idle(running)
+
+
+async def test_one_that_cannot_be_stored_keeps_nobody_waiting(tmp_path: Path) -> None:
+    seen = Seen()
+    async with engine(tmp_path, nothing, seen) as running:
+        odd = "x" * 300
+        async with asyncio.timeout(60):
+            got = await asyncio.gather(*(running.accept(task(key)) for key in ("a", odd, "b")), return_exceptions=True)
+            assert (got[0], type(got[1]), got[2]) == (True, ValueError, True)
+            assert await running.accept(task("afterwards"))
+            await idle(running)
+
+
+async def test_one_that_waits_for_the_database_keeps_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bot.engine import intake
+
+    async def never(*_: object, **__: object) -> None:
+        await asyncio.Event().wait()
+
+    async with engine(tmp_path, nothing, Seen()) as running:
+        write = running._intake._write
+
+        def broken(_: object) -> list[bool]:
+            monkeypatch.setattr(running._intake, "_write", write)
+            raise sa.exc.OperationalError("INSERT", {}, sqlite3.OperationalError("database is locked"))
+
+        monkeypatch.setattr(running._intake, "_write", broken)
+        monkeypatch.setattr(intake, "enqueue", never)
+        stuck = asyncio.create_task(running.accept(task("stuck")))
+        async with asyncio.timeout(60):
+            await asyncio.sleep(0.1)
+            assert await running.accept(task("next"))
+        assert not stuck.done()
+    with pytest.raises(asyncio.CancelledError):
+        await stuck
