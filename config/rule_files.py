@@ -10,6 +10,7 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+from _thread import get_ident
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -90,7 +91,7 @@ def _read_kept(kept: str) -> Any:
 
 
 def _keep(kept: str, content: Any) -> None:
-    part = f"{kept}.{os.getpid()}"
+    part = f"{kept}.{os.getpid()}.{get_ident()}"  # others may be at it too
     try:
         os.makedirs(os.path.dirname(kept), exist_ok=True)
         with open(part, "wb") as file:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,14 @@ def test_nothing_is_kept_where_python_keeps_nothing(folder: Path, monkeypatch: p
     kept = folder.parent / "rules.parsed"
     documents(str(folder), str(kept))
     assert not kept.exists()
+
+
+def test_several_threads_may_keep_the_same(folder: Path) -> None:
+    kept = folder.parent / "rules.parsed"
+    wanted = documents(str(folder), None)
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda _: documents(str(folder), str(kept)), range(40))) == [wanted] * 40
+    assert sorted(one.name for one in folder.parent.iterdir()) == ["rules", "rules.parsed"]
 
 
 def test_our_rules_are_those_in_the_files() -> None:
