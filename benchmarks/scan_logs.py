@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 from analyzers.model import Source
 from analyzers.parsers.rank_log import RankLogReader
@@ -42,7 +42,7 @@ def main() -> int:
     options = parser.parse_args()
     anchors = RankLogReader(rules_of(options.rules) if options.rules else packaged_rules()).anchors
     anchors.search(frozenset(), frozenset())
-    base_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    base_bytes = peak_bytes()
     started, started_cpu = time.perf_counter(), time.process_time()
     sources = [one for one in open_bundle(options.path).bundle.sources if one.name.endswith(options.only)]
     work = bare if options.bare else scan
@@ -54,7 +54,7 @@ def main() -> int:
                 "wall_s": time.perf_counter() - started,
                 "cpu_s": time.process_time() - started_cpu,
                 "bytes": sum(size for size, _ in found),
-                "memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - base_bytes,
+                "memory_bytes": peak_bytes() - base_bytes,
                 "lines": [
                     [source.name, *line] for source, (_, lines) in zip(sources, found, strict=True) for line in lines
                 ],
@@ -62,6 +62,12 @@ def main() -> int:
         )
     )
     return 0
+
+
+def peak_bytes() -> int:
+    """Return the most memory that was resident; `ru_maxrss` would count that of the process that started us."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 def scan(source: Source, anchors: Anchors) -> tuple[int, list[tuple[int, str]]]:
