@@ -43,6 +43,7 @@ class Budget:
     spooled: int = 0
     watch: Callable[[Budget], None] | None = None  # told now and then, in any thread, to show progress
     cancelled: bool = False
+    hindered: bool = False  # by the disk of this machine: another time the same bundle may say more
     _lock: LockType = field(default_factory=allocate_lock)  # as `threading.Lock`, which loads more
 
     def spend(self, name: str, done: int, packed: int) -> bool:

@@ -26,11 +26,9 @@ def expand(found: Found, budget: Budget, *, depth: int = 1) -> Found:
     skipped = list(found[1])
     names = {source.name for source in found[0]}
     for source in found[0]:
-        opener = _opener(source, budget)
-        if opener is not None and depth > DEEPEST:
-            skipped.append(Skipped(source.name, "it is an archive too deep inside of others"))
-        elif opener is not None:
-            inner = expand(_open(source, opener, budget), budget, depth=depth + 1)
+        opened = _open(source, budget, depth=depth)
+        if opened is not None:
+            inner = expand(opened, budget, depth=depth + 1)
             sources.extend(inner[0])
             skipped.extend(inner[1])
         elif source.name.endswith(".gz") and source.name[:-3] not in names:
@@ -73,10 +71,15 @@ def _open_packed_tar(source: Source, budget: Budget) -> Found:
     )
 
 
-def _open(source: Source, opener: Callable[[Source, Budget], Found], budget: Budget) -> Found:
+def _open(source: Source, budget: Budget, *, depth: int) -> Found | None:
+    """List what is in an archive; None if it is none."""
     try:
-        return opener(source, budget)
+        opener = _opener(source, budget)  # may have to lay it down, too
+        if opener is not None and depth > DEEPEST:
+            return (), (Skipped(source.name, "it is an archive too deep inside of others"),)
+        return opener(source, budget) if opener is not None else None
     except OSError as why:
+        budget.hindered = True
         return (), (Skipped(source.name, f"it could not be unpacked: {why.strerror}"),)
 
 

@@ -58,7 +58,7 @@ def open_bundle(
     if path is not None and path != STDIN and _is_folder(path):
         sources, skipped = _open_folder(path, budget)
     elif path is not None:
-        data = laid_down(_stdin_pieces()) if path == STDIN else _map_file(path)
+        data = _keep_stdin() if path == STDIN else _map_file(path)
         if not len(data) and (log is None or path.lower().endswith(ARCHIVE_NAMES)):
             raise UnreadableError(
                 "standard input: the input is empty" if path == STDIN else f"{path}: the file is empty"
@@ -122,8 +122,18 @@ def _mapped_log(data: Mapped, budget: Budget) -> Source:
 
 
 def _map_file(path: str) -> Mapped:
-    with open(path, "rb") as file:
-        return mapped(file)
+    try:
+        with open(path, "rb") as file:
+            return mapped(file)
+    except OSError as why:  # thrown away since it was looked at, or on a file system that maps nothing
+        raise UnreadableError(f"{path}: {why.strerror}") from None
+
+
+def _keep_stdin() -> Mapped:
+    try:
+        return laid_down(_stdin_pieces())
+    except OSError as why:
+        raise UnreadableError(f"standard input: it could not be kept while it is read: {why.strerror}") from None
 
 
 def _stdin_pieces() -> Iterator[bytes]:

@@ -80,9 +80,12 @@ def test_a_packed_tar_file_shares_it(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert any("not unpacked to its end" in text for text in why(opened).values())
 
 
-def test_a_full_disk_costs_what_needed_it_and_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("before", [b"", b"#!/bin/sh\nexec unzip $0\n"], ids=["zip", "unpacks itself"])
+def test_a_full_disk_costs_what_needed_it_and_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bytes
+) -> None:
     Disk(monkeypatch, room=1000)
-    inner = zipped({"inner.log": os.urandom(100_000)})
+    inner = before + zipped({"inner.log": os.urandom(100_000)})
     (tmp_path / "a.zip").write_bytes(zipped({"deep.zip": inner, "1/none_ab/attempt_0/0/stderr.log": FAILED}))
     found = diagnose_path(str(tmp_path / "a.zip"))
     assert found.category == "dependency"
@@ -92,3 +95,10 @@ def test_a_full_disk_costs_what_needed_it_and_is_told(tmp_path: Path, monkeypatc
     (tmp_path / "a.tar.gz").write_bytes(tarred({"a.log": os.urandom(100_000)}, "w:gz"))
     with pytest.raises(UnreadableError, match="could not be unpacked: No space left"):
         open_bundle(str(tmp_path / "a.tar.gz"))
+
+
+def test_standard_input_that_finds_no_room_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    Disk(monkeypatch, room=1000)
+    monkeypatch.setattr("bot.archives.opening._stdin_pieces", lambda: iter([bytes(2000)]))
+    with pytest.raises(UnreadableError, match=r"standard input: .* No space left"):
+        open_bundle("-")
