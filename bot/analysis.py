@@ -146,7 +146,8 @@ class AnalysisPool:
             found = await self._read(job)
             if isinstance(found, Answer):
                 self._said.update({(job.repo_id, digest): said for digest, said in found.said.items() if _fits(said)})
-                await self._answers.keep(job.repo_id, asked, found.diagnosis)
+                if found.lasting:
+                    await self._answers.keep(job.repo_id, asked, found.diagnosis)
                 return found.diagnosis
             return unknown(found)
 

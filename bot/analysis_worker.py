@@ -56,11 +56,13 @@ class Answer:
     """A diagnosis and, by digest, what the artifacts that were read for it said: to be given to the next one who asks.
 
     The bytes are this module's own: they go from worker to worker through the server, which does not look into them,
-    and nowhere else.
+    and nowhere else. `lasting`: nothing but the files themselves made it what it is; where a file had vanished or the
+    disk was full, the same question may have a better answer next time.
     """
 
     diagnosis: Diagnosis
     said: Mapping[str, Said] = field(default_factory=dict)
+    lasting: bool = True
 
 
 def diagnose_files(
@@ -80,6 +82,7 @@ def diagnose_files(
     log_path = job_log.path if job_log is not None else None
     found: list[Diagnosis] = []
     said: dict[str, Said] = {}
+    lasting = True
     for one in artifacts:
         if one.path is None:
             continue
@@ -90,19 +93,22 @@ def diagnose_files(
             diagnosis, read = diagnose_artifact(one.path, job_log=log_path, job_name=job_name, known=joined)
         except UnreadableError as error:
             missing.append(Skipped(one.name, _without_paths(error, one.path, log_path)))
+            lasting = False
             continue
         found.append(diagnosis)
-        if one.digest and read != joined:
+        lasting = lasting and not read.hindered
+        if one.digest and read != joined and not read.hindered:
             said[one.digest] = (pickle.dumps(read, pickle.HIGHEST_PROTOCOL),)
     if not found and log_path is not None:
         try:
             found.append(diagnose_path(None, job_log=log_path, job_name=job_name))
         except UnreadableError as error:
             missing.append(Skipped("job.log", _without_paths(error, log_path)))
+            lasting = False
     best = min(found, key=_explains_less, default=None)
     if best is None:
         best = unknown("Neither the job's log nor an artifact of it could be read.")
-    return Answer(replace(best, read=replace(best.read, skipped=(*best.read.skipped, *missing))), said)
+    return Answer(replace(best, read=replace(best.read, skipped=(*best.read.skipped, *missing))), said, lasting)
 
 
 def read_ahead(path: str, names: frozenset[str]) -> tuple[bytes, int] | None:
@@ -117,7 +123,7 @@ def read_ahead(path: str, names: frozenset[str]) -> tuple[bytes, int] | None:
     except (UnreadableError, OSError):
         return None
     done = sum(read.read.values())
-    return None if read.problems else (pickle.dumps(read, pickle.HIGHEST_PROTOCOL), done)
+    return None if read.problems or read.hindered else (pickle.dumps(read, pickle.HIGHEST_PROTOCOL), done)
 
 
 def unknown(summary: str) -> Diagnosis:

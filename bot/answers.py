@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
@@ -83,17 +84,20 @@ class Answers:
 
 
 def _read(path: Path) -> Diagnosis | None:
+    """Return what is kept there. Whatever is wrong with it costs only another reading of the logs."""
     try:
-        text = path.read_text()
+        found = diagnosis_from_text(path.read_text("utf-8"))
+        mark_used(path)
     except FileNotFoundError:
         return None
-    try:
-        found = diagnosis_from_text(text)
     except ValueError:  # the machine stopped while it was written
-        log.warning("answers.unreadable", file=path.name)
-        path.unlink(missing_ok=True)
+        log.warning("answers.unreadable", file=path.name, why="it is damaged")
+        with suppress(OSError):  # the next answer takes its place anyway
+            path.unlink(missing_ok=True)
         return None
-    mark_used(path)
+    except OSError as exc:  # another user's, perhaps
+        log.warning("answers.unreadable", file=path.name, why=exc.strerror or str(exc))
+        return None
     return found
 
 

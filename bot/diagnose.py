@@ -51,16 +51,20 @@ def packaged_fixes() -> tuple[Fix, ...]:
 
 @dataclass(frozen=True)
 class ReadArtifact:
-    """What the logs of an artifact said, whatever job asks: several jobs of one run may ask for the same artifact."""
+    """What the logs of an artifact said, whatever job asks: several jobs of one run may ask for the same artifact.
+
+    `hindered`: this machine's disk kept us from some of them, so that it is no answer for another time.
+    """
 
     readings: tuple[LogReading, ...] = ()
     read: Mapping[str, int] = MappingProxyType({})
     problems: Mapping[str, str] = MappingProxyType({})
+    hindered: bool = False
 
     def joined(self, other: ReadArtifact) -> ReadArtifact:
         """Return what both said, of other logs of the same artifact each."""
         read, problems = {**self.read, **other.read}, {**self.problems, **other.problems}
-        return ReadArtifact(self.readings + other.readings, read, problems)
+        return ReadArtifact(self.readings + other.readings, read, problems, self.hindered or other.hindered)
 
 
 def diagnose_artifact(
@@ -104,7 +108,7 @@ def _diagnose_rest(
         read = {name: done for name, done in budget.read.items() if name not in before}
         problems = {name: why for name, why in budget.problems.items() if name not in before}
         budget.take_over(known.read, known.problems)
-        said.append(known.joined(ReadArtifact(readings, read, problems)))
+        said.append(known.joined(ReadArtifact(readings, read, problems, budget.hindered)))
         return said[0].readings
 
     return _diagnose(opened, run_all, JobFiles()), said[0]

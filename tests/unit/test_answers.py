@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import io
+import os
 import pickle
+import tempfile
 import time
 import zipfile
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -13,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from analyzers.model import Category
 from bot.analysis import AnalysisPool
 from bot.analysis_worker import Answer, Said, diagnose_files, unknown
 from bot.answers import Answers, question
@@ -51,6 +56,10 @@ async def pool(folder: Path | None = None, *, workers: int = 1) -> AsyncIterator
 
 def kept_in(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 async def ask(analysis: AnalysisPool, name: str, *artifacts: Fetched, repo: int = 1, log: Fetched | None = None) -> str:
@@ -116,9 +125,40 @@ async def test_an_answer_that_cannot_be_kept_or_read_is_found_anew(tmp_path: Pat
     file.write_text(file.read_text()[:-10])
     assert await Answers(tmp_path).recall(1, asked) is None
     assert not file.exists()
+    file.write_bytes(b"\xff\xfe")  # whatever else a machine without power may leave
+    assert await Answers(tmp_path).recall(1, asked) is None
+    file.mkdir()
+    assert await Answers(tmp_path).recall(1, asked) is None
     in_the_way = tmp_path / "full"
     in_the_way.write_text("")
     await Answers(in_the_way).keep(1, asked, diagnosis)
+
+
+async def test_an_answer_that_the_disk_spoilt_is_found_anew(tmp_path: Path) -> None:
+    """A full disk, or a file that vanished before it was read, is no property of the file."""
+    inner = io.BytesIO()
+    with zipfile.ZipFile(inner, "w") as archive:
+        archive.writestr(
+            "1/none_ab/attempt_0/1/stderr.log", raised("ValueError: boom", "megatron/core/a.py:3 f", rank=1)
+        )
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("inner.zip", inner.getvalue())
+    files = [Fetched("logs", str(path), digest="sha256:1")]
+    analysis = AnalysisPool(workers=1, limit_s=60.0, folder=tmp_path / "spool")
+    try:
+        repo = analysis.for_repo(1)
+        lost = [replace(files[0], path=str(tmp_path / "gone.zip"))]
+        assert (await repo.diagnose(job_name="a", job_log=None, artifacts=lost)).category is Category.UNKNOWN
+        assert (await repo.diagnose(job_name="a", job_log=None, artifacts=files)).culprit_ranks == (1,)
+    finally:
+        await analysis.close()
+    with pytest.MonkeyPatch.context() as full:
+        full.setattr(tempfile, "TemporaryFile", refuse)
+        hindered = diagnose_files("a", None, files, {})
+    assert "No space left" in hindered.diagnosis.read.skipped[0].why
+    assert (hindered.lasting, hindered.said) == (False, {})
+    assert diagnose_files("a", None, files, {}).lasting
 
 
 async def test_old_answers_are_thrown_away_with_the_downloads(tmp_path: Path) -> None:
