@@ -10,12 +10,14 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+import zlib
 from _thread import get_ident
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 FOLDER = os.path.dirname(__file__)
+_CHECKSUM_BYTES = 4
 
 
 @cache
@@ -85,9 +87,16 @@ def _parse(files: Sequence[str]) -> list[Any]:
 def _read_kept(kept: str) -> Any:
     try:
         with open(kept, "rb") as file:
-            return marshal.loads(file.read())  # noqa: S302 (as the compiled module beside it is read)
-    except (OSError, ValueError, EOFError, TypeError):  # not kept yet, or no whole file: as good as nothing
+            checksum, content = file.read(_CHECKSUM_BYTES), file.read()
+        if checksum != _checksum(content):  # a machine that lost its power may leave zeros in the middle
+            return None
+        return marshal.loads(content)  # noqa: S302 (as the compiled module beside it is read)
+    except (OSError, ValueError, EOFError, TypeError):  # not kept yet, or nothing of ours: as good as nothing
         return None
+
+
+def _checksum(content: bytes) -> bytes:
+    return zlib.crc32(content).to_bytes(_CHECKSUM_BYTES, "little")
 
 
 def _keep(kept: str, content: Any) -> None:
@@ -95,7 +104,8 @@ def _keep(kept: str, content: Any) -> None:
     try:
         os.makedirs(os.path.dirname(kept), exist_ok=True)
         with open(part, "wb") as file:
-            file.write(marshal.dumps(content))
+            dumped = marshal.dumps(content)
+            file.write(_checksum(dumped) + dumped)
         os.replace(part, kept)
     except OSError:  # a package that may not be written is the rule in an image; then it is parsed each time
         if os.path.exists(part):

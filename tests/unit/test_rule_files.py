@@ -86,6 +86,17 @@ def test_a_damaged_copy_is_as_good_as_none(folder: Path, damage: bytes) -> None:
     assert kept.read_bytes() == whole
 
 
+def test_a_copy_with_a_hole_is_as_good_as_none(folder: Path) -> None:
+    """What stands around the hole is whole, so that nothing but its checksum tells."""
+    kept = folder.parent / "rules.parsed"
+    wanted = documents(str(folder), str(kept))
+    whole = kept.read_bytes()
+    kept.write_bytes(whole.replace(b"second", bytes(6)))
+    assert kept.read_bytes() != whole
+    assert documents(str(folder), str(kept)) == wanted
+    assert kept.read_bytes() == whole
+
+
 def test_a_folder_that_may_not_be_written_changes_nothing(folder: Path) -> None:
     (folder.parent / "file").write_text("in the way")
     kept = str(folder.parent / "file" / "rules.parsed")
