@@ -36,7 +36,7 @@ class Ahead:
     def begin(self, entries: Iterable[ZipEntry], needed: Iterable[ZipEntry], directory: int) -> None:
         """Take the members that are needed; each lasts at most until the next one, the last until the directory."""
         places = sorted(entries, key=lambda entry: entry.offset)
-        if self._read is None or any(is_packed(entry.name) for entry in places):
+        if self._read is None or not places or any(is_packed(entry.name) for entry in places):
             return  # an archive inside would be opened with the first member
         ends = dict(
             zip((entry.name for entry in places), [*(one.offset for one in places[1:]), directory], strict=True)

@@ -153,6 +153,16 @@ async def test_an_archive_with_archives_inside_is_not_read_ahead(tmp_path: Path)
         assert (desk.asked, got.said) == ([], ())
 
 
+async def test_an_archive_of_which_no_member_may_be_read_is_told(tmp_path: Path) -> None:
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("1/none_ab/attempt_0/0/stderr.log", os.urandom(12 * MB))
+    data = bytearray(buffer.getvalue())
+    data[data.rindex(b"PK\1\2") + 8] |= 1  # encrypted
+    async with fetched(tmp_path, Desk(), serve(bytes(data), cut=[]), bytes(data)) as got:
+        assert [one.why for one in answer_of(got).read.skipped] == ["it is encrypted"]
+
+
 async def test_what_was_read_of_another_file_is_forgotten(tmp_path: Path) -> None:
     """The first time other bytes come than GitHub announced, the second time the right ones."""
     data, desk = packed(), Desk()
