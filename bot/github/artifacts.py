@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -78,8 +79,7 @@ class RepoFiles:
         if artifact.size_bytes > self._desk.max_artifact_bytes:
             return replace(nothing, why=too_large(artifact.size_bytes, self._desk.max_artifact_bytes))
         path = self._desk.shelf.place(self._repo, artifact.run_id, f"artifact-{artifact.id}.zip")
-        # What is needed of an archive may differ from release to release.
-        partial = path.with_name(f"artifact-{artifact.id}-{await asyncio.to_thread(analysis_key)}.zip")
+        partial = path.with_name(f"artifact-{artifact.id}-{await asyncio.to_thread(_kind_of_part, artifact)}.zip")
 
         async def locate() -> str:
             template = REPO + "/actions/artifacts/{artifact_id}/{archive_format}"
@@ -94,6 +94,9 @@ class RepoFiles:
             digest=artifact.digest,
             size_bytes=artifact.size_bytes,
             partial_path=partial,
+            # Who uploads an artifact announces its digest, and a part does not prove it: by that alone one pull request
+            # could pass its logs for those of another.
+            partial_digest=f"part:{partial.name}",
             needs=is_needed,
             read_ahead=self._desk.reader.read_ahead if self._desk.reader else None,
         )
@@ -127,9 +130,10 @@ class RepoFiles:
     async def _get(self, wanted: Wanted) -> tuple[Path, str]:
         """Return where the file lies, and the digest of what it is; download it if it is not there."""
         shelf = self._desk.shelf
-        kept = await shelf.find(wanted.path, wanted.partial_path)
-        if kept is not None:
-            return kept, wanted.digest or await shelf.digest(kept)
+        if await shelf.find(wanted.path) and not wanted.forbids(digest := await shelf.digest(wanted.path)):
+            return wanted.path, digest
+        if wanted.partial_path is not None and await shelf.find(wanted.partial_path):
+            return wanted.partial_path, wanted.partial_digest
         async with shelf.room_for(wanted.size_bytes):
             got = await self._desk.downloader.fetch(wanted)
         shelf.note_digest(got.path, got.digest)
@@ -159,6 +163,11 @@ class RepoFiles:
 def is_needed(name: str) -> bool:
     """Say whether the analysis looks into a member of this name."""
     return is_read(name) or is_packed(name)
+
+
+def _kind_of_part(artifact: Artifact) -> str:
+    """Return a word that differs where another part of it is needed, as in another release, or GitHub has another."""
+    return hashlib.sha256(f"{analysis_key()} {artifact.size_bytes} {artifact.digest}".encode()).hexdigest()[:12]
 
 
 def _expired(artifact: Artifact) -> str:

@@ -45,7 +45,8 @@ class Wanted:
 
     `locate` asks GitHub for a fresh signed URL; `digest` is "sha256:<hex>" if GitHub told one, `size_bytes` what it
     told of the size. With `needs` the file is a zip file that may be fetched in part: it then lies at `partial_path`,
-    as long as the whole, and holds nothing where there are members that `needs` does not name.
+    as long as the whole, and holds nothing where there are members that `needs` does not name; `partial_digest` is what
+    to know that part by, as its bytes prove no digest of the whole.
     """
 
     path: Path
@@ -56,14 +57,17 @@ class Wanted:
     partial_path: Path | None = None
     needs: Needs | None = None
     read_ahead: ReadAhead | None = None
+    partial_digest: str = ""
+
+    def forbids(self, digest: str) -> bool:
+        """Say whether the whole cannot have this digest ("sha256:<hex>"), after what was announced."""
+        announced = (self.digest or "").lower()
+        return announced.startswith("sha256:") and announced != digest
 
 
 @dataclass(frozen=True)
 class Got:
-    """Where the file lies, and the digest of the whole: as announced, or as it came.
-
-    Of a part without an announced digest it is the digest of the directory, which names the members' checksums.
-    """
+    """Where the file lies, and the digest of the whole as it came, or what to know the part by."""
 
     path: Path
     digest: str
@@ -151,7 +155,7 @@ class Downloader:
         finally:
             await asyncio.to_thread(part.discard)
         log.info("download.part", file=wanted.path.name, bytes=fetched.spent_bytes, of_bytes=wanted.size_bytes)
-        return Got(wanted.partial_path, wanted.digest or fetched.digest, fetched.said)
+        return Got(wanted.partial_path, wanted.partial_digest, fetched.said)
 
     async def _fetch_whole(self, wanted: Wanted, start: _Start) -> Got:
         part = await asyncio.to_thread(_Whole, wanted.path, start)
@@ -200,7 +204,7 @@ class Downloader:
                     part.ahead.advance(part.path, part.size)
         except (aiohttp.ClientError, ConnectionError) as exc:
             raise BrokenError(why_broken(exc)) from exc
-        if wanted.digest is not None and wanted.digest.startswith("sha256:") and part.digest() != wanted.digest.lower():
+        if wanted.forbids(part.digest()):
             await self._restart(part)
             part.mismatches += 1
             if part.mismatches > 1:  # twice the same is no accident of the network

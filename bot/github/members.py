@@ -9,7 +9,6 @@ does not match its checksum) leads to the whole file, whose own digest is known.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -43,10 +42,9 @@ MOST_SHARE: Final = 0.8
 
 @dataclass(frozen=True)
 class Fetched:
-    """How many bytes came over the wire, the digest of the directory, and what was read of the logs already."""
+    """How many bytes came over the wire, and what was read of the logs already."""
 
     spent_bytes: int
-    digest: str
     said: tuple[bytes, ...] = ()
 
 
@@ -70,7 +68,7 @@ class Members:
             RangesError: the whole file is less work, or has to be looked at for some doubt.
             DownloadError, OSError: as `Downloader.fetch`.
         """
-        directory, known_from, digest = await self._fetch_directory(size_bytes)
+        directory, known_from = await self._fetch_directory(size_bytes)
         entries = await asyncio.to_thread(_entries, self._part.path)
         needed = [entry for entry in entries if self._needs(entry.name)]
         self.ending = await asyncio.to_thread(_read_from, self._part.path, known_from)
@@ -86,10 +84,10 @@ class Members:
         doubt = await asyncio.to_thread(_first_doubt, self._part.path, unread) if unread else ""
         if doubt:
             raise RangesError(doubt)
-        return Fetched(self._remote.spent_bytes, digest, said)
+        return Fetched(self._remote.spent_bytes, said)
 
-    async def _fetch_directory(self, size_bytes: int) -> tuple[int, int, str]:
-        """Write the end of the file to its place; return where the directory and what is known begin, and a digest."""
+    async def _fetch_directory(self, size_bytes: int) -> tuple[int, int]:
+        """Write the end of the file to its place; return where the directory and what is known begin."""
         at, ending = await self._remote.end(END_BYTES)
         if self._remote.size_bytes != size_bytes:
             raise RangesError(f"it has {self._remote.size_bytes} bytes, GitHub says {size_bytes}")
@@ -100,7 +98,7 @@ class Members:
             raise RangesError("its directory is too long")
         if begin < at:
             await self._remote.copy(begin, at, self._write)
-        return begin, min(begin, at), await asyncio.to_thread(_digest, self._part.path, begin)
+        return begin, min(begin, at)
 
     async def _copy_all(self, ranges: Iterable[tuple[int, int]]) -> None:
         """Copy the ranges, several at a time; the first failure ends all."""
@@ -155,13 +153,6 @@ def _directory_place(path: Path) -> tuple[int, int]:
             return directory_place(mapped(file))
     except NotZipError as why:
         raise RangesError(str(why)) from why
-
-
-def _digest(path: Path, begin: int) -> str:
-    """Return the digest of the file's end from `begin` on."""
-    with path.open("rb") as file:
-        file.seek(begin)
-        return f"directory-sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def _read_from(path: Path, begin: int) -> tuple[int, bytes]:

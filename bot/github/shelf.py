@@ -63,12 +63,9 @@ class Shelf:
     def place(self, repo: Repo, run_id: int, name: str) -> Path:
         return self._folder / str(int(repo.id)) / str(int(run_id)) / name
 
-    async def find(self, *paths: Path | None) -> Path | None:
-        """Return the first of these files that is there; it counts as used now."""
-        for path in paths:
-            if path is not None and await asyncio.to_thread(mark_used, path):
-                return path
-        return None
+    async def find(self, path: Path) -> bool:
+        """Say whether this file is there; it counts as used now."""
+        return await asyncio.to_thread(mark_used, path)
 
     def note_digest(self, path: Path, digest: str) -> None:
         """Keep in mind what was learnt when the file came; files are never changed in place."""
