@@ -23,6 +23,14 @@ from bot.zip_directory import ends_in_directory
 STDIN = "-"
 #: A file named so is never taken for a job's log.
 ARCHIVE_NAMES = (".zip", ".tar", ".tgz", ".tar.gz")
+#: How a file begins that is packed in a way that is not read: without a word it would pass for a log without an error.
+PACKERS = {
+    b"\xfd7zXZ\0": "xz",
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"Rar!\x1a\7": "rar",
+}
 JOB_LOG = "job.log"
 
 
@@ -64,6 +72,8 @@ def open_bundle(
                 "standard input: the input is empty" if path == STDIN else f"{path}: the file is empty"
             )
         found = _open_archive(data, STDIN if path == STDIN else os.path.basename(path), budget)
+        if found is None:
+            _refuse_packers(data, path)
         if found is not None:
             sources, skipped = found
         elif path.lower().endswith(ARCHIVE_NAMES):
@@ -112,7 +122,18 @@ def _is_folder(path: str) -> bool:
 def _open_log(path: str, budget: Budget) -> Source:
     if _is_folder(path):
         raise UnreadableError(f"{path}: the job's log must be a file, not a folder")
-    return _mapped_log(_map_file(path), budget)
+    data = _map_file(path)
+    _refuse_packers(data, path)
+    return _mapped_log(data, budget)
+
+
+def _refuse_packers(data: Mapped, path: str) -> None:
+    for magic, packer in PACKERS.items():
+        if data[: len(magic)] == magic:
+            label = "standard input" if path == STDIN else path
+            raise UnreadableError(
+                f"{label}: it is packed with {packer}, which is not read: unpack it, or pack it as zip or tar.gz"
+            )
 
 
 def _mapped_log(data: Mapped, budget: Budget) -> Source:
@@ -138,6 +159,8 @@ def _keep_stdin() -> Mapped:
 
 def _stdin_pieces() -> Iterator[bytes]:
     # Not a buffered read: it would go on reading after Ctrl-C until its buffer is full.
+    if sys.stdin is None:
+        raise UnreadableError("standard input: it is closed")
     while piece := os.read(sys.stdin.fileno(), PIECE):
         yield piece
 

@@ -27,7 +27,7 @@ PROGRESS_AFTER_S = 0.5
 PROGRESS_EVERY_S = 0.2
 
 EPILOG = """\
-exit status: 0 analysed (the job failed or passed), 2 bad usage or unreadable input, 3 nothing to analyse
+exit status: 0 analysed (failed, passed or unknown), 2 bad usage or unreadable input, 3 nothing to analyse
 example:     mlm analyze logs.zip --job-log job.log --job-name 'tests/unit_tests/models/**/*.py - latest'
 """
 
@@ -87,7 +87,10 @@ def add_parser(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "path", metavar="PATH", nargs="?", help="the log artifact: a folder, a zip file, or - for stdin"
+        "path",
+        metavar="PATH",
+        nargs="?",
+        help="the log artifact: a folder, a zip, tar or tar.gz file, one log, or - for stdin",
     )
     parser.add_argument("--job-log", metavar="FILE", help="the job's own log, as the CI service serves it")
     parser.add_argument("--job-name", metavar="NAME", help="the job's name, as the CI service shows it")
@@ -114,11 +117,11 @@ def answer(options: Options) -> int:
     """Analyse, answer on standard output or in a file, and return the exit status."""
     from bot.archives import UnreadableError  # noqa: PLC0415  (`mlm --help` needs none of it)
 
-    progress = _Progress(shown=sys.stderr.isatty())
+    progress = _Progress(shown=sys.stderr is not None and sys.stderr.isatty())
     try:
         diagnosis = _diagnose(options, progress)
     except UnreadableError as why:
-        print(f"mlm analyze: {why}", file=sys.stderr)
+        _complain(str(why))
         return BAD_USAGE
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -126,10 +129,24 @@ def answer(options: Options) -> int:
         progress.clear()
     if diagnosis.read.files == 0:
         for skipped in diagnosis.read.skipped:
-            print(f"mlm analyze: {skipped.name}: {skipped.why}", file=sys.stderr)
-        print("mlm analyze: there is no log here to analyse", file=sys.stderr)
+            _complain(f"{skipped.name}: {skipped.why}")
+        _complain(f"{_where(options)}: there is no log here to analyse")
         return NOTHING
     return _write(diagnosis, options)
+
+
+def _complain(words: str) -> None:
+    """Say it on standard error; if that is closed or full, the exit status says it alone."""
+    try:
+        if sys.stderr is not None:  # else it would go to standard output
+            print(f"mlm analyze: {words}", file=sys.stderr)
+    except OSError:
+        pass
+
+
+def _where(options: Options) -> str:
+    path = options.path or options.job_log or ""
+    return "standard input" if path == "-" else path
 
 
 def _diagnose(options: Options, progress: _Progress) -> Diagnosis:
@@ -151,6 +168,9 @@ def _diagnose(options: Options, progress: _Progress) -> Diagnosis:
 
 
 def _write(diagnosis: Diagnosis, options: Options) -> int:
+    if options.output is None and sys.stdout is None:
+        _complain("standard output: it is closed")
+        return BAD_USAGE
     to_terminal = options.output is None and sys.stdout.isatty() and "NO_COLOR" not in os.environ
     text = render(diagnosis, options.format, color=to_terminal).rstrip("\n") + "\n"
     try:
@@ -164,7 +184,7 @@ def _write(diagnosis: Diagnosis, options: Options) -> int:
     except BrokenPipeError:
         return UNREAD
     except OSError as why:
-        print(f"mlm analyze: {options.output or 'standard output'}: {why.strerror}", file=sys.stderr)
+        _complain(f"{'standard output' if options.output is None else options.output or repr('')}: {why.strerror}")
         return BAD_USAGE
     return ANALYSED
 
@@ -186,7 +206,7 @@ def render(diagnosis: Diagnosis, form: str, *, color: bool) -> str:
 
 def _columns() -> int:
     """Return the width of the terminal, or COLUMNS in its place; 0 in a pipe."""
-    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
+    if not (sys.stdout is not None and sys.stdout.isatty()) and "COLUMNS" not in os.environ:
         return 0
     import shutil  # noqa: PLC0415 (it loads every packer that there is)
 

@@ -17,6 +17,7 @@ import webbrowser
 from pathlib import Path
 
 PORT = 8000
+LAST_PORT = 65_535
 
 
 class PortTakenError(Exception):
@@ -26,9 +27,17 @@ class PortTakenError(Exception):
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command."""
     parser = subparsers.add_parser("demo", help="run the App against a simulated GitHub", description=__doc__)
-    parser.add_argument("--port", type=int, help=f"port of the page (default: {PORT}, or a free one if that is taken)")
+    parser.add_argument(
+        "--port", type=_port, help=f"port of the page (default: {PORT}, or a free one if that is taken)"
+    )
     parser.add_argument("--no-browser", action="store_true", help="do not open the page in a browser")
     parser.add_argument("--verbose", action="store_true", help="show the bot's log")
+
+
+def _port(word: str) -> int:
+    if not word.isascii() or not word.isdigit() or int(word) > LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{word!r} is no number from 0 to {LAST_PORT}")
+    return int(word)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -39,11 +39,31 @@ def _parse_and_run(words: list[str]) -> int:
         if command != asked:
             subparsers.add_parser(command, help=summary)
     if asked is None:
+        from importlib.metadata import version  # noqa: PLC0415
+
+        parser.add_argument("--version", action="version", version=f"mlm-bot {version('mlm-bot')}")
         parser.parse_args(words)  # prints the help, or why the words make no sense, and exits
         return 2
     module = importlib.import_module(f"bot.cli.{asked}")
     module.add_parser(subparsers)
-    return int(module.run(parser.parse_args(words)))
+    options, left = parser.parse_known_args(words)
+    if left:
+        # argparse would say it without the command's own usage, and would blame the words behind the option as well.
+        own = subparsers.choices[asked]
+        own.error(_unknown(left, own.format_help()))
+    return int(module.run(options))
+
+
+def _unknown(words: list[str], known: str) -> str:
+    """Say which word has no meaning, and which option of the help was likely meant."""
+    wrong = next((word for word in words if word.startswith("-")), None)
+    if wrong is None:
+        return f"one word too many: {words[0]}"
+    import re  # noqa: PLC0415
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    meant = get_close_matches(wrong.partition("=")[0], re.findall(r"--[a-z-]+", known), n=1)
+    return f"there is no option {wrong}" + (f"; did you mean {meant[0]}?" if meant else "")
 
 
 def start() -> None:

@@ -126,7 +126,11 @@ async def _start(runner: web.AppRunner, settings: Settings) -> None:
     try:
         await web.TCPSite(runner, settings.host, settings.port).start()
     except OSError as error:
-        raise StartRefusedError(f"MLM_HOST, MLM_PORT: cannot listen: {error.strerror or error}") from None
+        # asyncio's own text has the address as a tuple; a name that is not found has a number below zero.
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or error
+        raise StartRefusedError(
+            f"MLM_HOST, MLM_PORT: cannot listen on {settings.host}, port {settings.port}: {why}"
+        ) from None
 
 
 async def _meet_github(app: web.Application, stop: asyncio.Event) -> None:
