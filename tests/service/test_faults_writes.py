@@ -61,7 +61,7 @@ async def told(path: Path, kind: FaultKind | None) -> list[str]:
         assert not world.tasks_done("command", "put_off"), "nobody waits for half a minute"
         checks = [f"{check.name}: {check.title}" for check in world.github.repo.checks.values()]
         return [
-            *(re.sub(r"\d{6,}|:\d{5}\b|[0-9a-f]{7,}", "0", text) for text in (*world.answers(pull), *checks)),
+            *(re.sub(r"[0-9a-f]{7,}|\d{6}|:\d{5}\b", "0", text) for text in (*world.answers(pull), *checks)),
             *marks,
             f"labels {sorted(pull.labels)}",
             f"attempts {run.attempt_number}, {run.conclusion}",
