@@ -79,9 +79,12 @@ class Storage:
 def parse_url(text: str) -> URL:
     """Take the URL as it is: a signature covers its exact spelling."""
     try:
-        return URL(text, encoded=True)
+        text.encode()  # bytes of a header that are no text come as halves of pairs
+        url = URL(text, encoded=True)
+        _ = url.host, url.port  # what is wrong with them shows only when they are asked for
     except ValueError as exc:
         raise DownloadError("could not be downloaded: its address makes no sense") from exc
+    return url
 
 
 def strong_etag(response: aiohttp.ClientResponse) -> str | None:

@@ -300,6 +300,15 @@ class Names(AbstractResolver):
         return None
 
 
+@pytest.mark.parametrize(
+    "onward",
+    ["http://[", "https://a:99999/", "https://a:b/", "https://xn--a.example/", "/\udcff", "https://\xe9.example"],
+)
+def test_an_address_without_sense_is_told(onward: str) -> None:
+    with pytest.raises(DownloadError, match="makes no sense"):
+        parse_url(onward)
+
+
 async def test_a_storage_name_never_leads_into_the_inner_network() -> None:
     hosts = DownloadHosts("https://github.corp.example/api/v3")
     poisoned = PublicResolver(hosts, Names("10.0.0.1", "127.0.0.1", "169.254.169.254", "::1", "fd00::1"))
