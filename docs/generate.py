@@ -5,6 +5,7 @@ Run by `make docs`; a test holds them current. The prose around each table is in
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from string import Template
 
@@ -24,6 +25,10 @@ def rules_table() -> str:
     return "\n".join(["| rule | category | blames | source |", "|---|---|---|---|", *rows])
 
 
+def _grants(grants: Iterable[str]) -> str:
+    return ", ".join(f"`{grant}`" for grant in grants)
+
+
 def commands_table() -> str:
     """Every command, with who may give it by default and its other names."""
     allowed = default_config().commands
@@ -31,7 +36,8 @@ def commands_table() -> str:
     for verb in VERBS.values():
         usage = "<br>".join(f"`{line}`" for line in verb.usage)
         also = ", ".join(f"`{alias}`" for alias, name in ALIASES.items() if name == verb.name)
-        who = ", ".join(f"`{grant}`" for grant in allowed[verb.name])
+        who = _grants(allowed[verb.name])
+        who += "".join(f"<br>`{line}`: {_grants(allowed[right])}" for line, right in verb.apart.items())
         rows.append(f"| {usage} | {verb.summary} | {who} | {also} |")
     return "\n".join(["| command | what it does | who, by default | also |", "|---|---|---|---|", *rows])
 

@@ -202,7 +202,7 @@ async def _denied(parsed: Command, verdict: Verdict, ask: Ask, ctx: Context) -> 
         return Outcome("", "-1")
     who = _who(ctx.config.commands.get(parsed.right, ()))
     return Outcome(
-        f"Not allowed for {code(verdict.login)}: {code('/mlm ' + _name(parsed))} is for {who}. "
+        f"Not allowed for {code(verdict.login)}: {code('/mlm ' + parsed.right.replace('-', ' '))} is for {who}. "
         "One of them can give it for you.",
         "-1",
     )
@@ -213,7 +213,8 @@ def _who(grants: Sequence[str]) -> str:
     roles = [f"people with the {grant.removeprefix('role:')} role" for grant in grants if grant.startswith("role:")]
     teams = [f"members of {code(grant.removeprefix('team:'))}" for grant in grants if grant.startswith("team:")]
     named = [words[grant] for grant in grants if grant in words]
-    return " or ".join([*roles, *teams, *named]) or "nobody"
+    *most, last = [*roles, *teams, *named] or ["nobody"]
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 async def _reply(data: dict[str, Any], outcomes: Sequence[tuple[str, Outcome]], number: int, ctx: Context) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -50,3 +50,4 @@ class Verb:
     run: Callable[..., Awaitable[Outcome]]
     needs_pull: bool = True
     mutates: bool = False
+    apart: Mapping[str, str] = field(default_factory=dict)  # lines of `usage` that need another right than `name`

@@ -52,6 +52,12 @@ def decide(command: Rerun, pool: Sequence[Candidate], jobs: Sequence[Job]) -> Ca
     if isinstance(picked, Declined):
         return picked
     if green := [item for item in picked if not item.failed]:
+        skipped = {job.id for job in jobs if job.conclusion == "skipped"}
+        if failed and not command.force and all(item.job_id in skipped for item in picked):
+            return Declined(
+                f"{replies.names(picked)} did not run: skipped. If a job that failed is why, "
+                f"{code('/mlm rerun failed')} starts that one, and what was skipped follows if it passes."
+            )
         return _forced(green, picked, command)
     return _call_for(picked, failed)
 
@@ -77,7 +83,8 @@ def pick(command: Rerun, pool: Sequence[Candidate]) -> Sequence[Candidate] | Dec
         return Declined(unresolved(picked, prefix=f"/mlm rerun{word}"))
     if not picked.jobs:
         what = "job" if command.target in {"any", "job"} else f"{command.target} job"
-        return Declined(f"No {what} failed in the newest attempt, so there is nothing to re-run.")
+        others = f" For what failed: {code('/mlm rerun failed')}" if any(item.failed for item in pool) else ""
+        return Declined(f"No {what} failed in the newest attempt, so there is nothing to re-run.{others}")
     return picked.jobs
 
 

@@ -110,7 +110,7 @@ def parse_line(line: str) -> Parsed:
     try:
         words = shlex.split(text)
     except ValueError:
-        return Unclear("A quotation mark is not closed.")
+        return Unclear("A quotation mark is not closed.", nearest=_unquoted(text))
     if any(word.casefold() in NAMES for word in words):
         return _several(words)
     words = _without_courtesy(words)
@@ -118,6 +118,13 @@ def parse_line(line: str) -> Parsed:
     if isinstance(parsed, Unclear) and not parsed.nearest:
         return Unclear(parsed.why, nearest=_proposals(words))
     return parsed
+
+
+def _unquoted(text: str) -> tuple[str, ...]:
+    """Propose the line without its quotation marks, if it then makes sense."""
+    words = text.replace("'", "").replace('"', "").split()
+    plain = shlex.join(["/mlm", *words])
+    return (plain,) if words and not isinstance(_parse(words), Unclear) else _proposals(words)
 
 
 def _proposals(words: list[str]) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from handlers.context import Context
 from handlers.render.safe_text import code
 
@@ -15,15 +17,17 @@ async def _help(command: Help, ask: Ask, ctx: Context) -> Outcome:
     """List what this person may do here, or explain one command."""
     if command.verb is not None and command.verb in VERBS:
         return Outcome(_entry(VERBS[command.verb]))
-    rights = {name: name for name in VERBS if ask.pull is not None or not VERBS[name].needs_pull}
-    allowed = await answers.allowed_verbs(rights, ask, ctx)
-    lines = [_entry(VERBS[name]) for name in allowed]
-    more = "" if len(allowed) == len(VERBS) else "\n\nOther commands need more rights, or a pull request."
+    apart = {line: right for verb in VERBS.values() for line, right in verb.apart.items()}
+    here = {name: name for name in VERBS if ask.pull is not None or not VERBS[name].needs_pull}
+    allowed = await answers.allowed_verbs(here | apart, ask, ctx)
+    closed = apart.keys() - allowed
+    lines = [_entry(VERBS[name], closed) for name in allowed if name in VERBS]
+    more = "" if len(lines) == len(VERBS) and not closed else "\n\nOther commands need more rights, or a pull request."
     return Outcome("What you can type here, one command a line:\n\n" + "\n".join(lines) + more)
 
 
-def _entry(verb: Verb) -> str:
-    return f"- {', '.join(code(usage) for usage in verb.usage)}: {verb.summary}"
+def _entry(verb: Verb, closed: AbstractSet[str] = frozenset()) -> str:
+    return f"- {', '.join(code(usage) for usage in verb.usage if usage not in closed)}: {verb.summary}"
 
 
 VERBS: dict[str, Verb] = {
@@ -45,6 +49,7 @@ VERBS: dict[str, Verb] = {
             "that passed; `--h100` or `--gb200` for one platform.",
             rerun,
             mutates=True,
+            apart={"/mlm rerun all": "rerun-all"},
         ),
         Verb(
             "run",

@@ -47,7 +47,7 @@ async def test_the_check_is_neutral_and_its_button_reruns(world: World, github: 
     assert replies(world, pull) == [
         (
             "`mallory` pressed “Re-run failed”. Not allowed for `mallory`: `/mlm rerun` is for people with the write "
-            "role or trusted users or the author of the pull request. One of them can give it for you.\n"
+            "role, trusted users or the author of the pull request. One of them can give it for you.\n"
         )
     ]
     await github.press(check, "rerun-failed", by="ada")

@@ -162,6 +162,22 @@ async def test_help_lists_what_this_person_may_do(world: World, github: Simulate
     assert not [line for line in writer.splitlines() if line.lstrip().startswith("/mlm")]
 
 
+async def test_the_author_may_not_repeat_everything_and_is_told_just_that(
+    world: World, github: SimulatedGitHub
+) -> None:
+    pull, _ = await red_run(world, MODELS, author="eve")
+    for line in ("/mlm help", "/mlm rerun all"):
+        await github.comment(pull, "eve", line)
+        await world.idle()
+    listed, denied = replies(world, pull)
+    assert "`/mlm rerun failed`" in listed
+    assert "`/mlm rerun all`" not in listed
+    assert denied == (
+        "Not allowed for `eve`: `/mlm rerun all` is for people with the write role or trusted users. "
+        "One of them can give it for you.\n"
+    )
+
+
 async def test_quotations_and_bots_are_not_obeyed(world: World, github: SimulatedGitHub) -> None:
     pull, _ = await red_run(world, MODELS)
     github.state.user("other[bot]", kind="Bot")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from fakes import make_job
 
 from config.repo import default_config
 from handlers.commands.choosing import Call, Declined, decide
@@ -126,7 +127,8 @@ def test_the_call_that_does_it(command: Rerun, failed: tuple[str, ...], api: str
     ("command", "failed", "words"),
     [
         (Rerun(), (), "No job failed"),
-        (Rerun("unit"), ("linting",), "No unit job failed"),
+        (Rerun("unit"), ("linting",), "nothing to re-run. For what failed: `/mlm rerun failed`"),
+        (Rerun("unit"), (), "so there is nothing to re-run."),
         (Rerun("unit", ("models",)), (), "--force"),
         (Rerun("unit", ("models", "moe")), ("tests/unit_tests/models/", "moe/**", "linting"), "/mlm rerun failed"),
         (Rerun("unit", ("models", "moe")), ("moe/**",), "passed"),
@@ -139,6 +141,16 @@ def test_what_github_cannot_do_is_explained(command: Rerun, failed: tuple[str, .
     found = decide(command, pool(*failed), ())
     assert isinstance(found, Declined)
     assert words in found.text
+
+
+def test_what_was_skipped_did_not_pass() -> None:
+    jobs = [make_job(id=item.job_id, conclusion="failure" if item.failed else "skipped") for item in pool("linting")]
+    declined = decide(Rerun("unit", ("models",)), pool("linting"), jobs)
+    assert isinstance(declined, Declined)
+    assert "did not run: skipped" in declined.text
+    assert "`/mlm rerun failed`" in declined.text
+    forced = decide(Rerun("unit", ("models",), force=True), pool("linting"), jobs)
+    assert isinstance(forced, Call)
 
 
 @pytest.mark.parametrize("target", ["unit", "functional"])
