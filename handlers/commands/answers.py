@@ -94,7 +94,10 @@ async def analyze(_command: Plain, ask: Ask, ctx: Context) -> Outcome:
     told = await ctx.comments.find(_pull(ask).number, key=REPORT)
     where = f"My {link('comment', told.html_url)}" if told is not None else "My comment"
     what = f"Reading the logs of {count(len(leaves), 'failed job')} again."
-    return Outcome(f"{what} {where} changes if they say something else now, and stays if not.", "rocket", tuple(tasks))
+    then = "changes if they say something else now, and stays if not."
+    if ctx.config.mute_label in _pull(ask).labels:
+        then = f"does not change while it is muted: {code('/mlm unmute')}"
+    return Outcome(f"{what} {where} {then}", "rocket", tuple(tasks))
 
 
 async def _too_soon(run: Run, ask: Ask, ctx: Context) -> str:

@@ -36,8 +36,8 @@ async def mute(command: Plain, ask: Ask, ctx: Context) -> Outcome:
             await ctx.github.add_labels(pull.number, [ctx.config.mute_label])
             await _note(pull, ask, "mute", "no automatic comments here", ctx)
         return Outcome(
-            f"Muted: I comment here only when asked, as the label {code(ctx.config.mute_label)} says. "
-            f"To undo it: {code('/mlm unmute')}"
+            f"Muted: my report stays as it is, and I comment here only when asked, as the label "
+            f"{code(ctx.config.mute_label)} says. To undo it: {code('/mlm unmute')}"
         )
     names = await _jobs(command, pull, ctx)
     if isinstance(names, Outcome):

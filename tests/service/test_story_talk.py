@@ -120,9 +120,12 @@ async def test_mute_and_unmute(world: World, github: SimulatedGitHub) -> None:
     assert DATA in report(world, pull)
     answer, _ = await say(world, pull, "mute")
     assert answer == (
-        "Muted: I comment here only when asked, as the label `mlm-silenced` says. To undo it: `/mlm unmute`"
+        "Muted: my report stays as it is, and I comment here only when asked, as the label `mlm-silenced` says. "
+        "To undo it: `/mlm unmute`"
     )
     assert list(pull.labels) == ["mlm-silenced"]
+    answer, _ = await say(world, pull, "analyze")
+    assert answer.endswith(" does not change while it is muted: `/mlm unmute`")
     before = report(world, pull)
     await github.rerun(run, by="ada")
     await github.finish_run(run)
