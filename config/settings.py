@@ -224,7 +224,7 @@ def _lines(error: ValidationError) -> Iterator[str]:
     for fault in error.errors(include_input=False, include_url=False):
         name = PREFIX + "_".join(str(part) for part in fault["loc"]).upper()
         if fault["type"] == "missing":
-            yield f"{name} is missing"
+            yield f"{name}: is missing"
         else:
             yield f"{name}: {_words(fault)}"
 

@@ -56,9 +56,9 @@ def test_everything_that_is_missing_is_named_at_once(monkeypatch: pytest.MonkeyP
     for name in ("APP_ID", "PRIVATE_KEY", "WEBHOOK_SECRET"):
         monkeypatch.setenv(f"MLM_GITHUB_{name}", "")
     assert refused() == (
-        "MLM_GITHUB_APP_ID is missing",
+        "MLM_GITHUB_APP_ID: is missing",
         "MLM_GITHUB_PRIVATE_KEY: is missing (or set MLM_GITHUB_PRIVATE_KEY_FILE)",
-        "MLM_GITHUB_WEBHOOK_SECRET is missing",
+        "MLM_GITHUB_WEBHOOK_SECRET: is missing",
     )
 
 
@@ -163,5 +163,5 @@ def test_a_mistyped_name_is_told_although_the_start_is_refused(tmp_path: Path) -
     assert done.returncode == 2
     assert done.stderr.splitlines()[:2] == [
         "MLM_GITHUB_APPID is no setting of mlm and is ignored; did you mean MLM_GITHUB_APP_ID?",
-        "MLM_GITHUB_APP_ID is missing",
+        "MLM_GITHUB_APP_ID: is missing",
     ]
