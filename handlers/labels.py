@@ -6,6 +6,7 @@ Acts on the labels as they are once they have been quiet for a while, never on s
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -36,7 +37,8 @@ async def on_label(task: Task, data: dict[str, Any], ctx: Context) -> list[Task]
     number = int(data["pull"])
 
     def join(burst: dict[str, Any] | None) -> dict[str, Any]:
-        return {"id": task.key, "added": bool(data["added"]) or bool(burst and burst["added"])}
+        added = {*(burst or {}).get("added", []), *([data["label"]] if data["added"] else [])}
+        return {"id": task.key, "added": sorted(added)}
 
     await ctx.store.change(_burst_key(number), join)
     note = {"id": task.key, "by": data["by"]}
@@ -53,7 +55,7 @@ async def obey(task: Task, ctx: Context) -> list[Task]:
     burst = await ctx.store.recall(_burst_key(number))
     if not burst or burst["id"] != task.data["id"]:
         return []
-    await fulfil(number, by=str(task.data["by"]), added=bool(burst["added"]), ctx=ctx)
+    await fulfil(number, by=str(task.data["by"]), added=frozenset(burst["added"]), ctx=ctx)
     # A label that came meanwhile has begun a burst of its own, which stays.
     await ctx.store.change(_burst_key(number), lambda now: now if now and now["id"] != burst["id"] else {})
     return []
@@ -64,7 +66,7 @@ async def grant(task: Task, ctx: Context) -> list[Task]:
     number = task.pull or 0
     wish = await ctx.store.recall(wish_key(number))
     if wish is not None:
-        await fulfil(number, by=str(wish["by"]), added=True, ctx=ctx)
+        await fulfil(number, by=str(wish["by"]), added=ctx.config.ci_labels, ctx=ctx)
     return []
 
 
@@ -81,7 +83,7 @@ async def catch_up(pull: Pull, task: Task, ctx: Context) -> list[Task]:
     if not missed or await ctx.store.recall(_burst_key(pull.number)):
         return []
     key = f"rescan-{task.key}-{pull.number}"
-    await ctx.store.remember(_burst_key(pull.number), {"id": key, "added": True})
+    await ctx.store.remember(_burst_key(pull.number), {"id": key, "added": sorted(missed)})
     log.info("labels.missed", pull=pull.number, labels=sorted(missed))
     return [Task("labels", task.repo, key=key, data={"id": key, "by": MISSED}, pull=pull.number)]
 
@@ -114,11 +116,12 @@ class Done:
     step: Literal["started", "noted", "nothing", "refused"]
 
 
-async def fulfil(number: int, *, by: str, added: bool, ctx: Context) -> None:
+async def fulfil(number: int, *, by: str, added: Collection[str], ctx: Context) -> None:
     """Act on the labels as they are, and say in a comment of its own what was done.
 
     Args:
-        added: a label was added since the last time; taking labels away alone starts nothing.
+        added: labels that were added since the last time. One that is gone again counts as never added, and
+            taking labels away alone starts nothing.
     """
     pull = await ctx.github.pull(number)
     if pull.state != "open":
@@ -127,13 +130,14 @@ async def fulfil(number: int, *, by: str, added: bool, ctx: Context) -> None:
     await note_labels(pull, ctx)
     wanted = plan_for(pull.labels, ctx.config)
     found = await look(pull, wanted, by=by, ctx=ctx)
+    stays = not set(added).isdisjoint(pull.labels)
     if isinstance(found, Done):
-        if added:
+        if stays:
             await _say(pull, wanted, found.text, ctx)
         return
     own = await already_started(found.run.id, found.run.attempt, ctx)
-    done = await act(found, added=added, ctx=ctx)
-    if done is not None and (added or done.step != "nothing") and not (done.step == "nothing" and own):
+    done = await act(found, added=stays, ctx=ctx)
+    if done is not None and (stays or done.step != "nothing") and not (done.step == "nothing" and own):
         await _say(pull, wanted, done.text, ctx)
 
 
@@ -257,9 +261,9 @@ async def _say(pull: Pull, wanted: Plan, text: str, ctx: Context) -> None:
 async def apologize_for(task: Task, ctx: Context) -> None:
     """Say that the labels were not obeyed for a reason that lies with the bot; they can be put on anew."""
     number = task.pull or 0
-    burst = await ctx.store.recall(_burst_key(number)) or {"added": task.name == "wish"}
+    burst = await ctx.store.recall(_burst_key(number)) or {}
     await ctx.store.forget(_burst_key(number))
-    if not burst["added"]:
+    if task.name != "wish" and not burst.get("added"):
         return
     pull = await ctx.github.pull(number)
     run = main_run(await runs_of_head(pull, ctx), number=number, config=ctx.config)

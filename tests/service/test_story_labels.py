@@ -129,6 +129,20 @@ async def test_a_label_taken_away_in_time_starts_nothing(world: World, github: S
     assert github.asked("POST", RERUNS) == []
 
 
+async def test_a_label_that_is_gone_before_anybody_looked_is_not_talked_about(
+    world: World, github: SimulatedGitHub
+) -> None:
+    pull = await github.open_pull(author="ada")
+    await github.finish_run(await github.start_run(pull))
+    await world.idle()
+    github.talk.add_label(github.repo, pull, "Run tests", pull.author)
+    github.talk.remove_label(github.repo, pull, "Run tests", pull.author)
+    await world.idle()
+    assert world.tasks_done("labels", "done"), "somebody looked"
+    assert world.answers(pull) == []
+    assert github.asked("POST", RERUNS) == []
+
+
 async def test_a_label_on_a_stale_mirror_never_tests_unvetted_code(world: World, github: SimulatedGitHub) -> None:
     pull = await github.open_pull(author="eve")
     run = await github.start_run(pull)
