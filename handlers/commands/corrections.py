@@ -27,7 +27,7 @@ def near_target(word: str) -> str | None:
 
 
 def _arguments(verb: str, words: list[str]) -> list[str]:
-    options = RERUN_OPTIONS if verb == "rerun" else (RERUN_OPTIONS[0], *PLAIN_OPTIONS.get(verb, ()))
+    options = RERUN_OPTIONS if verb == "rerun" else PLAIN_OPTIONS.get(verb, ())
     better = [_option(word, options) if word.startswith("--") else word for word in words]
     first = next((place for place, word in enumerate(better) if not word.startswith("--")), None)
     if verb == "rerun" and first is not None:

@@ -181,7 +181,7 @@ def _parse_help(_verb: str, words: list[str]) -> Parsed:
 
 def _parse_plain(verb: str, words: list[str]) -> Parsed:
     options = {word for word in words if word.startswith("--")}
-    if extra := sorted(options - {"--dry-run", *PLAIN_OPTIONS.get(verb, ())}):
+    if extra := sorted(options - set(PLAIN_OPTIONS.get(verb, ()))):
         return _bad_option(verb, extra[0])
     rest = tuple(word for word in words if not word.startswith("--"))
     return Plain(verb, rest, dry_run="--dry-run" in options)

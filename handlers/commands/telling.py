@@ -32,9 +32,8 @@ async def mute(command: Plain, ask: Ask, ctx: Context) -> Outcome:
     """Stop commenting unasked: on the whole pull request, or about one job."""
     pull = _pull(ask)
     if _whole(command):
-        if not command.dry_run:
-            await ctx.github.add_labels(pull.number, [ctx.config.mute_label])
-            await _note(pull, ask, "mute", "no automatic comments here", ctx)
+        await ctx.github.add_labels(pull.number, [ctx.config.mute_label])
+        await _note(pull, ask, "mute", "no automatic comments here", ctx)
         return Outcome(
             f"Muted: my report stays as it is, and I comment here only when asked, as the label "
             f"{code(ctx.config.mute_label)} says. To undo it: {code('/mlm unmute')}"
@@ -42,7 +41,7 @@ async def mute(command: Plain, ask: Ask, ctx: Context) -> Outcome:
     names = await _jobs(command, pull, ctx)
     if isinstance(names, Outcome):
         return names
-    for name in names if not command.dry_run else ():
+    for name in names:
         await mute_job(pull.number, name, ctx)
     await _note(pull, ask, "mute", f"no comments about {', '.join(names)}", ctx)
     return Outcome(f"Muted here: {', '.join(code(name) for name in names)}.", tasks=(_report(ask, pull),))
@@ -95,9 +94,8 @@ async def flaky(command: Plain, ask: Ask, ctx: Context) -> Outcome:
     if len(command.words) != 2 or found is None or not TEST.fullmatch(test):
         usage = code("/mlm flaky tests/unit_tests/a/test_b.py::test_c #123")
         return Outcome(f"I need one test and the number of the issue about it: {usage}", "confused")
-    if not command.dry_run:
-        await add_flake(test, int(found["number"]), by=ask.by, ctx=ctx)
-        await _note(pull, ask, "flaky test recorded", f"{test}, issue {found['number']}", ctx)
+    await add_flake(test, int(found["number"]), by=ask.by, ctx=ctx)
+    await _note(pull, ask, "flaky test recorded", f"{test}, issue {found['number']}", ctx)
     return Outcome(
         f"Recorded: {code(test)} is known to fail now and then (issue {code('#' + found['number'])}). Reports say so "
         "from now on; a failure of it still counts as red.",
@@ -128,9 +126,8 @@ async def feedback(command: Plain, ask: Ask, ctx: Context) -> Outcome:
         before = [one for one in (stored or {}).get("opinions", []) if one["ask"] != ask.key]
         return {"opinions": [*before, said][-OPINIONS:]}
 
-    if not command.dry_run:
-        await ctx.store.change(f"feedback-{pull.number}", add)
-        log.info("feedback.given", pull=pull.number, **said)
+    await ctx.store.change(f"feedback-{pull.number}", add)
+    log.info("feedback.given", pull=pull.number, **said)
     return Outcome("", "+1")
 
 

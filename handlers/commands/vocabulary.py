@@ -44,5 +44,9 @@ NOUNS = frozenset({"test", "tests", "job", "jobs", "ones", "one", "leg", "legs",
 #: How a command may be addressed; more than one on a line are several commands.
 NAMES = frozenset({"/mlm", "/mlm-bot", "@mlm-bot", "@mlm-bot[bot]"})
 RERUN_OPTIONS = ("--dry-run", "--force", "--gb200", "--h100", "--now", "--sha")
-#: `analyze` reads everything afresh anyway; the option is accepted because people know it from elsewhere.
-PLAIN_OPTIONS: Mapping[str, tuple[str, ...]] = {"analyze": ("--fresh",)}
+#: What an option promises is kept, or it is refused: only these can say what they would do without doing it.
+#: `analyze` reads everything afresh anyway; its option is accepted because people know it from elsewhere.
+PLAIN_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("run", "cancel", "label", "unlabel"), ("--dry-run",)),
+    "analyze": ("--fresh",),
+}

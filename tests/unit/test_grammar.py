@@ -214,6 +214,10 @@ def test_commands_are_read(line: str, command: object) -> None:
         ("'", "not closed", ""),
         ("rerun " + "x" * 400, "at most 300", ""),
         ("ping --force", "no option", ""),
+        ("mute --dry-run", "mute has no option --dry-run", ""),
+        ("unmute --dry-run", "unmute has no option --dry-run", ""),
+        ("analyze --dry-run", "analyze has no option --dry-run", ""),
+        ("cancel --dryrun", "no option --dryrun", "/mlm cancel --dry-run"),
     ],
 )
 def test_mistakes_are_answered_not_guessed(line: str, words: str, nearest: str) -> None:
