@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 import structlog
-from dbos import DBOS, SetEnqueueOptions, SetWorkflowID, WorkflowIDReusePolicy
+from dbos import DBOS, PortableWorkflowError, SetEnqueueOptions, SetWorkflowID, WorkflowIDReusePolicy
 
 from bot.engine.documents import dump_task, later, load_task, place, task_id
 from bot.store.watch import AWAY
@@ -127,18 +127,36 @@ async def task_workflow(document: str, put_off: int) -> None:
     if this is not None:
         worker.running.add(this)
         this.add_done_callback(worker.running.discard)
+    try:
+        await _carry_out(worker, document, put_off)
+    except AWAY as error:
+        # dbos waits for the end of most outages, but not of each. An error would end the row for good; so it stays as
+        # it is, without its coroutine, and the rescuer takes it up.
+        log.info("task.interrupted", why=type(error).__name__)
+        raise asyncio.CancelledError from error
+
+
+async def _carry_out(worker: Worker, document: str, put_off: int) -> None:
     task = load_task(document)
     try:
         outcome = await perform_step(document)
     except Exception as error:
         if worker.closing:
             raise  # the row stays as it is, and the next start takes it up
-        await _give_up(worker, task, document, why=str(error))
-        raise TaskFailedError(f"{task.name} {task.key} of {task.repo.full_name}: {error}") from error
+        if not _is_outage(error):
+            await _give_up(worker, task, document, why=str(error))
+            raise TaskFailedError(f"{task.name} {task.key} of {task.repo.full_name}: {error}") from error
+        outcome = {"follow_ups": [], "wait_s": AWAY_WAIT_S}
     if outcome["wait_s"] is not None:
         await _put_off(worker, task, put_off + 1, outcome["wait_s"])
     for one in outcome["follow_ups"]:
         await enqueue(load_task(one))
+
+
+def _is_outage(error: Exception) -> bool:
+    """Say whether only the database failed, while dbos stored what came of a step; it may keep that as the outcome."""
+    kept_as = error.name if isinstance(error, PortableWorkflowError) else ""
+    return isinstance(error, AWAY) or kept_as in {kind.__name__ for kind in AWAY}
 
 
 async def _give_up(worker: Worker, task: Task, document: str, *, why: str) -> None:

@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from dbos._sys_db import SystemDatabase
 from engine_harness import Seen, engine, idle, task, until
+from sqlalchemy.exc import OperationalError
 
 from bot.engine import rescue, workflows
 from bot.engine.collector import collect_finished
@@ -66,6 +68,42 @@ async def test_work_that_lost_its_coroutine_is_started_again(tmp_path: Path) -> 
         await idle(running)
     assert seen.outcomes[-1] == ("lost", "done")
     assert seen.rescued == 1
+
+
+RESULT, NEXT = "record_operation_result", "init_child_workflow"
+
+
+@pytest.mark.parametrize(
+    ("failing", "rescued"), [([RESULT], 0), ([NEXT], 1), ([NEXT, NEXT], 2), ([RESULT, NEXT], 1)], ids=str
+)
+async def test_an_outage_that_dbos_does_not_wait_for_costs_no_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: list[str], rescued: int
+) -> None:
+    """It is over before anything else is stored: the work would be given up, or its row end as an error."""
+    seen, failing = Seen(), [*failing]
+
+    def fail_in(place: str) -> None:
+        real = getattr(SystemDatabase, place)
+
+        def store(self: SystemDatabase, *arguments: object, **more: object) -> object:
+            if seen.outcomes and failing[:1] == [place]:
+                del failing[0]
+                raise OperationalError("INSERT", {}, Exception("connection is bad"))
+            return real(self, *arguments, **more)
+
+        monkeypatch.setattr(SystemDatabase, place, store)
+
+    async def perform(one: Task) -> Sequence[Task]:
+        return [task("then")] if one.key == "first" else []
+
+    fail_in(RESULT)
+    fail_in(NEXT)
+    monkeypatch.setattr(workflows, "AWAY_WAIT_S", 0.2)
+    async with engine(tmp_path, perform, seen, rescue_every_s=0.1, orphan_after_s=0.3) as running:
+        await running.accept(task("first"))
+        await until(lambda: ("then", "done") in seen.outcomes)
+        await idle(running)
+    assert (failing, seen.given_up, seen.rescued) == ([], [], rescued)
 
 
 async def test_finished_rows_are_collected_and_young_ones_kept(tmp_path: Path) -> None:
