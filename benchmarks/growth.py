@@ -23,7 +23,7 @@ from sqlalchemy import create_engine
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from engine_harness import Seen, engine, idle, task
 from growth_rows import fill
-from postgres import postgres_server
+from postgres import database_url
 
 from bot.engine.adapter import Engine as DurableEngine
 from bot.log import configure_logging
@@ -40,8 +40,8 @@ def main() -> int:
     configure_logging("console")
     logging.getLogger().setLevel(logging.WARNING)
     with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory())
-        url = stack.enter_context(postgres_server()) if options.postgres else f"sqlite:///{folder}/engine.db"
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        url = stack.enter_context(database_url(folder, postgres=options.postgres))
         few, many, copied_s = asyncio.run(measure(url, options))
     print(f"{'PostgreSQL' if options.postgres else 'SQLite'}, {options.deliveries} deliveries accepted and carried out")
     print(f"with {options.few} stored: {few:.1f} ms of CPU each; with {options.many}: {many:.1f} ms")

@@ -1,4 +1,4 @@
-"""Measuring other processes: time on the clock, time on the processors, peak memory; and pairs of them.
+"""Measuring other processes: time on the clock and on the processors; and pairs of them.
 
 Ratios are medians over pairs measured one right after the other, so that a machine that slows down does so for both.
 """
@@ -21,11 +21,10 @@ WORDS_E = WORDS.replace("\\", "")
 
 @dataclass(frozen=True)
 class Cost:
-    """One run of a command: seconds on the clock, processor seconds with its children's, peak resident bytes."""
+    """One run of a command: seconds on the clock, processor seconds with its children's."""
 
     wall_s: float
     cpu_s: float
-    peak_bytes: int
 
 
 def cost_of(command: Sequence[str], *, cwd: Path | None = None) -> Cost:
@@ -41,7 +40,7 @@ def cost_of(command: Sequence[str], *, cwd: Path | None = None) -> Cost:
     wall_s = time.perf_counter() - started
     if process.returncode not in (0, 1):
         raise subprocess.CalledProcessError(process.returncode, list(command))
-    return Cost(wall_s, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+    return Cost(wall_s, usage.ru_utime + usage.ru_stime)
 
 
 def shell(script: str, *, cwd: Path) -> Cost:

@@ -21,7 +21,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from load import Parcel, Target, drained, ended, insist, send, traffic
-from postgres import postgres_server
+from postgres import database_url
 from served import Served, environment
 
 from bot.demo.github import SimulatedGitHub
@@ -38,7 +38,7 @@ def main() -> int:
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        url = stack.enter_context(postgres_server()) if options.postgres else f"sqlite:///{folder}/bot.db"
+        url = stack.enter_context(database_url(folder, postgres=options.postgres))
         asyncio.run(measure(folder, url, options))
     return 0
 

@@ -36,6 +36,16 @@ def postgres_server() -> Iterator[str]:
 
 
 @contextmanager
+def database_url(folder: Path, *, postgres: bool) -> Iterator[str]:
+    """Yield the URL of an empty database, SQLite's in this folder."""
+    if not postgres:
+        yield f"sqlite:///{folder}/bot.db"
+        return
+    with postgres_server() as url:
+        yield url
+
+
+@contextmanager
 def _database_on(server_url: str) -> Iterator[str]:
     name = f"mlm_test_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(server_url, autocommit=True) as connection:
