@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
-from github_double import APP_ID, BASE, REPO, Double, Say, double, gateway
+from github_double import APP_ID, BASE, REPO, Double, Say
 
 from bot.github.checks import NAME
 from bot.github.gateway import Gateway
@@ -51,18 +49,6 @@ class CheckRuns:
         given = self.github.asked[-1].data["output"].get("annotations", [])
         self.remarks[check_id] += [one["start_line"] for one in given]
         return Say(200, self.rows()[check_id - 1])
-
-
-@pytest.fixture
-async def github() -> AsyncIterator[Double]:
-    async with double() as running:
-        yield running
-
-
-@pytest.fixture
-async def made(github: Double, tmp_path: Path) -> AsyncIterator[Gateway]:
-    async with gateway(github, tmp_path) as built:
-        yield built
 
 
 @pytest.fixture

@@ -2,13 +2,11 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
-from github_double import APP_ID, BASE, REPO, SECRET, Double, Say, double, gateway
+from github_double import APP_ID, BASE, REPO, SECRET, Double, Say
 
 from bot.github.comments import Marker
 from bot.github.gateway import Gateway
@@ -68,20 +66,8 @@ class Conversation:
 
 
 @pytest.fixture
-async def github() -> AsyncIterator[Double]:
-    async with double() as running:
-        yield running
-
-
-@pytest.fixture
 def talk(github: Double) -> Conversation:
     return Conversation(github)
-
-
-@pytest.fixture
-async def made(github: Double, tmp_path: Path) -> AsyncIterator[Gateway]:
-    async with gateway(github, tmp_path) as built:
-        yield built
 
 
 @pytest.fixture

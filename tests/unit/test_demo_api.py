@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import aiohttp
 import jwt
 import pytest
-from demo_client import REPO, Client, listening_client
+from demo_client import REPO, Client
 
 from bot.demo.state import Pull
 
 MODELS = "tests/unit_tests/models/**/*.py - latest"
-
-
-@pytest.fixture
-async def client() -> AsyncIterator[Client]:
-    async with listening_client() as client:
-        yield client
-
-
-@pytest.fixture
-async def pull(client: Client) -> Pull:
-    return await client.github.open_pull()
 
 
 @pytest.mark.parametrize(

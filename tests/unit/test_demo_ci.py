@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from io import BytesIO
 
 import aiohttp
 import pytest
-from demo_client import REPO, Client, listening_client
+from demo_client import REPO, Client
 
 from bot.demo.ci_plan import CONFIGURE, COVERAGE, FINAL, UNEXPANDED, plan_for
 from bot.demo.job_log import artifact_name
 from bot.demo.state import Pull
 
 MODELS = "tests/unit_tests/models/**/*.py - latest"
-
-
-@pytest.fixture
-async def client() -> AsyncIterator[Client]:
-    async with listening_client() as client:
-        yield client
-
-
-@pytest.fixture
-async def pull(client: Client) -> Pull:
-    return await client.github.open_pull()
 
 
 @pytest.mark.parametrize(

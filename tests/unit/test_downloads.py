@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractResolver
-from github_double import BASE, REPO, Clock, Double, Say, double, gateway, storage_double
+from github_double import BASE, REPO, Clock, Double, Say, gateway, storage_double
 
 from bot.github.gateway import Gateway
 from bot.github.hosts import DownloadHosts, ForbiddenHostError, PublicResolver
@@ -43,12 +43,6 @@ JOB = Job(
 )
 ZIP = f"GET {BASE}/actions/artifacts/11/zip"
 LOG = f"GET {BASE}/actions/jobs/21/logs"
-
-
-@pytest.fixture
-async def github() -> AsyncIterator[Double]:
-    async with double() as running:
-        yield running
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from github_double import BASE, PEM, REPO, SECRET, Double, Say, double, gateway
+from github_double import BASE, PEM, REPO, SECRET, Double, Say, gateway
 
 from bot.github.calls import UnreachableError, UnsureError
 from bot.github.gateway import Connection, Gateway
@@ -32,18 +31,6 @@ RUN = {
         {"number": 3, "base": {"ref": "main", "sha": SHA, "repo": {"id": 1}}},
     ],
 }
-
-
-@pytest.fixture
-async def github() -> AsyncIterator[Double]:
-    async with double() as running:
-        yield running
-
-
-@pytest.fixture
-async def made(github: Double, tmp_path: Path) -> AsyncIterator[Gateway]:
-    async with gateway(github, tmp_path) as built:
-        yield built
 
 
 @pytest.fixture

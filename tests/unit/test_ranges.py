@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from github_double import BASE, REPO, Clock, Double, Say, double, gateway, storage_double
+from github_double import BASE, REPO, Clock, Double, Say, gateway, storage_double
 
 from analyzers.analyze import analyze
 from analyzers.model import Source
@@ -69,12 +69,6 @@ def part(data: bytes, wanted: str, **other: str) -> Say:
 
 def serve(data: bytes) -> Serve:
     return lambda request: part(data, request.headers["Range"]) if "Range" in request.headers else Say(body=data)
-
-
-@pytest.fixture
-async def github() -> AsyncIterator[Double]:
-    async with double() as running:
-        yield running
 
 
 @pytest.fixture
