@@ -18,7 +18,8 @@ from analyzers.model import (
     Source,
 )
 from analyzers.parsers.job_report import Ending, JobReport
-from analyzers.parsers.rank_log import LogReading, RankLogReader
+from analyzers.parsers.rank_log import RankLogReader
+from analyzers.parsers.readings import LogReading
 from analyzers.reading.layout import Kind, Place, RunKey, place
 from analyzers.records import replace
 from analyzers.rules import RuleSet

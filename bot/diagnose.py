@@ -10,7 +10,7 @@ from types import MappingProxyType
 from analyzers import reading
 from analyzers.analyze import RunAll, Task, analyze, one_by_one
 from analyzers.model import Diagnosis, Source
-from analyzers.parsers.rank_log import LogReading
+from analyzers.parsers.readings import LogReading
 from analyzers.records import dataclass, replace
 from analyzers.rules import RuleSet
 from analyzers.surroundings import JobRecipe

@@ -15,7 +15,7 @@ from analyzers.analyze import Task, analyze
 from analyzers.model import Confidence, Diagnosis, Source
 from analyzers.parsers import job_log
 from analyzers.parsers.job_report import JobReport
-from analyzers.parsers.rank_log import LogReading
+from analyzers.parsers.readings import LogReading
 from analyzers.reading.layout import Place
 from analyzers.rules import RuleSet
 from bot.diagnose import packaged_rules

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 
 from analyzers.model import Source
-from analyzers.parsers.rank_log import StreamReading
+from analyzers.parsers.readings import StreamReading
 from analyzers.parsers.tracebacks import TracebackReader
 from analyzers.reading.clean import without_controls
 from analyzers.reading.layout import Place

@@ -12,7 +12,7 @@ from xml.parsers import expat
 from analyzers.model import Source
 from analyzers.parsers.pytest_report import Outcome, Session
 from analyzers.parsers.pytest_sections import SectionReader
-from analyzers.parsers.rank_log import StreamReading
+from analyzers.parsers.readings import StreamReading
 from analyzers.patterns import pattern
 from analyzers.reading.clean import clean
 from analyzers.reading.layout import Place

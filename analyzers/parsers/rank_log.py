@@ -6,17 +6,17 @@ A line goes to the first parser that knows it; what none knows is held against t
 from __future__ import annotations
 
 from analyzers.model import Source
-from analyzers.parsers.collectives import CollectiveEvent, CollectiveReader, clock
-from analyzers.parsers.native import Crash, NativeReader
+from analyzers.parsers.collectives import CollectiveReader, clock
+from analyzers.parsers.native import NativeReader
 from analyzers.parsers.pytest_ids import PLAIN_RESULTS
-from analyzers.parsers.pytest_report import PytestReader, Session
+from analyzers.parsers.pytest_report import PytestReader
+from analyzers.parsers.readings import LogReading, Mark, StreamReading
 from analyzers.parsers.torchrun import LauncherReader, LauncherReport
 from analyzers.parsers.tracebacks import Trace, TracebackReader
 from analyzers.patterns import pattern
 from analyzers.reading.layout import ERROR_FILE, JUNIT, Kind, Place
 from analyzers.reading.scan import Anchor, Anchors, Line, LogScan, Stretch
-from analyzers.records import dataclass, field
-from analyzers.rules import Rule, RuleMatch, RuleSet, Where
+from analyzers.rules import Rule, RuleSet, Where
 
 #: Literals that the parsers need, with the lines after them that belong to what they announce.
 _PARSER_ANCHORS = (
@@ -84,57 +84,6 @@ _USAGE = pattern(
     r"|\S+\.(?:toml|ini|cfg): )"
     r"|\S{1,60}\.py: error: ).+"
 )
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A line that a rule knows; `text` is all of it, `during` pytest's test at hand."""
-
-    match: RuleMatch
-    line: int
-    offset: int
-    text: str
-    during: str | None = None
-
-
-@dataclass
-class StreamReading:
-    """What one log says about one rank: `lines` is the number of its last line, `seen` counts those that were read."""
-
-    name: str
-    kind: Kind
-    stream: str
-    rank: int | None
-    chains: list[list[Trace]] = field(default_factory=list)
-    #: pytest's test at hand when the chain of the same index was printed.
-    during: list[str | None] = field(default_factory=list)
-    sessions: list[Session] = field(default_factory=list)
-    crashes: list[Crash] = field(default_factory=list)
-    collectives: list[CollectiveEvent] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
-    usage: Line | None = None  # the command line was not understood, by pytest or by a script's argparse
-    hooked: bool = False  # a line began with "[rankN]": torch's hook marks what nobody catches
-    said_rank: int | None = None  # "with rank: 3"
-    world: int = 0  # number of ranks, as this one was told
-    done_line: int = 0  # "after training is done"
-    progress_line: int = 0  # the last iteration or test result
-    lines: int = 0
-    seen: int = 0
-    clock: float | None = None  # of the last line seen that has a time
-    tail: list[tuple[int, str]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class LogReading:
-    """One log: a reading per rank, the launcher's part, rules met outside of any rank, and how much was read."""
-
-    place: Place
-    streams: tuple[StreamReading, ...]
-    launcher: LauncherReport
-    lines: int
-    size_bytes: int
-    prefix_rank: int | None = None
-    torn: bool = False  # it ends in the middle of a line
 
 
 class _Stream:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analyzers.model import Role
-from analyzers.parsers.rank_log import StreamReading
+from analyzers.parsers.readings import StreamReading
 from analyzers.parsers.tracebacks import Trace, primary
 from analyzers.reading.layout import Kind as LogKind
 from analyzers.rules import RuleSet

@@ -7,7 +7,7 @@ from analyzers.parsers.collectives import CollectiveEvent
 from analyzers.parsers.frames import Frame, innermost
 from analyzers.parsers.native import Crash
 from analyzers.parsers.pytest_report import Outcome
-from analyzers.parsers.rank_log import Mark, StreamReading
+from analyzers.parsers.readings import Mark, StreamReading
 from analyzers.parsers.tracebacks import Trace
 from analyzers.patterns import pattern
 from analyzers.reading.scan import Line

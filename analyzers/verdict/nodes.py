@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from analyzers.model import Confidence
-from analyzers.parsers.rank_log import LogReading
+from analyzers.parsers.readings import LogReading
 from analyzers.patterns import pattern
 from analyzers.reading.layout import Kind, RunKey
 from analyzers.records import dataclass, replace

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
 from analyzers.parsers.job_report import ProcessExit
-from analyzers.parsers.rank_log import LogReading, Mark, StreamReading
+from analyzers.parsers.readings import LogReading, Mark, StreamReading
 from analyzers.patterns import pattern
 from analyzers.reading.layout import Kind, RunKey
 from analyzers.records import dataclass, replace

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from analyzers.parsers.rank_log import LogReading
+from analyzers.parsers.readings import LogReading
 from analyzers.reading.layout import Kind, RunKey
 from analyzers.records import dataclass, field
 

@@ -11,7 +11,8 @@ from analyzers.parsers.collectives import Kind as CollectiveKind
 from analyzers.parsers.native import STUCK, TIMED_OUT, Crash
 from analyzers.parsers.pytest_report import Session
 from analyzers.parsers.pytest_sections import Report
-from analyzers.parsers.rank_log import DOCUMENTS, Mark, StreamReading
+from analyzers.parsers.rank_log import DOCUMENTS
+from analyzers.parsers.readings import Mark, StreamReading
 from analyzers.parsers.tracebacks import Trace, primary
 from analyzers.patterns import pattern
 from analyzers.reading.layout import Kind as LogKind

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from analyzers.model import Category, Confidence, Error, Finding, Role
 from analyzers.parsers.frames import Frame
 from analyzers.parsers.native import STUCK
-from analyzers.parsers.rank_log import StreamReading
+from analyzers.parsers.readings import StreamReading
 from analyzers.records import replace
 from analyzers.verdict.category import Kind
 from analyzers.verdict.findings import of_crash

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from analyzers.parsers import rank_log
 from analyzers.parsers.pytest_ids import PLAIN_RESULTS
-from analyzers.parsers.rank_log import LogReading, RankLogReader
+from analyzers.parsers.rank_log import RankLogReader
+from analyzers.parsers.readings import LogReading
 from analyzers.reading import scan
 from analyzers.reading.layout import Kind, place
 from analyzers.reading.scan import Alike, Anchor, Anchors, Line, LogScan, Stretch

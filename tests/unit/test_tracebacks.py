@@ -4,7 +4,8 @@ import pytest
 
 from analyzers.model import Source
 from analyzers.parsers.frames import in_repository, innermost
-from analyzers.parsers.rank_log import RankLogReader, StreamReading
+from analyzers.parsers.rank_log import RankLogReader
+from analyzers.parsers.readings import StreamReading
 from analyzers.parsers.tracebacks import Link, primary
 from analyzers.reading.layout import place
 from analyzers.rules import RuleSet
