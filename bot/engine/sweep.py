@@ -149,7 +149,8 @@ class Sweeper:
         except RefusedError as error:
             log.warning("sweep.unread", delivery=attempt.guid, status=error.status, why=error.message)
             return False
-        return self._means.relevant(attempt.event, attempt.guid, payload)
+        # The Markdown of a comment of the greatest length can take half a second.
+        return await asyncio.to_thread(self._means.relevant, attempt.event, attempt.guid, payload)
 
     async def _ask_for(self, attempt: FailedAttempt, *, needed: bool) -> bool:
         """Have it sent again if it needs work, and remember that it was looked at."""
@@ -186,9 +187,29 @@ def _asked_key(guid: str) -> str:
     return f"redelivered-{guid}"
 
 
+class _Hindrance:
+    """What keeps us from sweeping: told when it begins and when it is over, and counted each round."""
+
+    def __init__(self, count: Callable[[str, int], None]) -> None:
+        self._count = count
+        self._rounds = 0
+
+    def goes_on(self, error: RateLimitedError | RefusedError) -> None:
+        self._rounds += 1
+        self._count("put_off", 1)
+        if self._rounds == 1:
+            log.warning("sweep.put_off", why=str(error))
+
+    def ends(self) -> None:
+        if self._rounds:
+            log.info("sweep.goes_on", rounds_missed=self._rounds)
+        self._rounds = 0
+
+
 async def keep_sweeping(means: Means, rounds: Rounds, connected: Callable[[], bool]) -> None:
     """Sweep now and then; a round that fails is told, and the next one comes anyway."""
     sweeper = Sweeper(means, rounds)
+    hindrance = _Hindrance(means.count)
     loop = asyncio.get_running_loop()
     rescan_at = loop.time()
     pause_s = rounds.first_s
@@ -202,8 +223,10 @@ async def keep_sweeping(means: Means, rounds: Rounds, connected: Callable[[], bo
             if loop.time() >= rescan_at:
                 await sweeper.rescan()
                 rescan_at = loop.time() + rounds.rescan_every_s
-        except RateLimitedError as error:
-            log.warning("sweep.put_off", why=str(error), after_s=round(error.after_s, 1))
+        except (RateLimitedError, RefusedError) as error:
+            hindrance.goes_on(error)
         except Exception as error:
             if not await means.told(error):
                 log.exception("sweep.failed")
+        else:
+            hindrance.ends()

@@ -25,7 +25,7 @@ from bot.github.limits import Gate, WriteTurns
 from bot.github.repository import RepoGitHub
 from bot.github.shelf import Room, Shelf, files_folder
 from bot.github.survey import Survey
-from bot.github.tokens import THE_APP, Tokens, installation_name
+from bot.github.tokens import THE_APP, SignedCalls, Tokens, installation_name
 from bot.github.weather import Said, Trouble, Weather
 from handlers.check_view import Checks
 from handlers.context import Comments, Files, GitHub, Repo
@@ -94,7 +94,8 @@ class Gateway:
             app_id=str(connection.app_id),
             private_key=connection.private_key,
         )
-        self._tokens = Tokens(self._app_api, self._app_calls, self.weather, clock=clock)
+        self._signed = SignedCalls(self._app_calls, self.weather)
+        self._tokens = Tokens(self._app_api, self._signed, self.weather, clock=clock)
         self._installations: LRUCache[int, Installation] = LRUCache(maxsize=1_000)
         self._started: _Started | None = None
 
@@ -140,7 +141,7 @@ class Gateway:
 
     def survey(self) -> Survey:
         """Return what the App itself can ask GitHub about."""
-        return Survey(self._app_api, self._app_calls)
+        return Survey(self._app_api, self._signed, self._app_calls)
 
     def for_repo(self, repo: Repo) -> tuple[GitHub, Comments, Files, Checks]:
         """Return what handlers see of this repository.

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from bot.github.calls import ACCEPT, VERSION_HEADER, Api, Calls
+from bot.github.tokens import SignedCalls
 from handlers.context import RefusedError, Repo
 
 #: GitHub keeps deliveries for 3 days (7 on Enterprise Server); more failed ones than this are an outage of weeks.
@@ -17,6 +18,8 @@ MOST_DELIVERIES = 10_000
 MOST_INSTALLATIONS = 10_000
 MOST_REPOS = 100_000
 PER_PAGE = 100
+#: How an installation answers that was suspended or removed since it was listed, its new token included.
+GONE_SINCE = frozenset({401, 403, 404})
 #: What is in the list is all that this token may see.
 LOOK_ONLY = {"metadata": "read"}
 
@@ -66,8 +69,10 @@ class _TokenData(BaseModel):
 class Survey:
     """Speaks as the App; only lists of repositories need a token of the installation, which may do nothing else."""
 
-    def __init__(self, api: Api, calls: Calls) -> None:
+    def __init__(self, api: Api, signed: SignedCalls, calls: Calls) -> None:
+        """Take `calls` for what is asked with a token."""
         self._api = api
+        self._signed = signed
         self._calls = calls
 
     async def failed_deliveries(self, *, since: datetime) -> list[Attempt]:
@@ -85,11 +90,11 @@ class Survey:
                         found.append(attempt)
             return found
 
-        return await self._calls.carry_out(collect, repeatable=True)
+        return await self._signed.carry_out(collect, repeatable=True)
 
     async def payload(self, attempt_id: int) -> Mapping[str, Any]:
         """Return what GitHub tried to send; the list of deliveries names the event only."""
-        answer = await self._calls.carry_out(
+        answer = await self._signed.carry_out(
             lambda: self._api.getitem("/app/hook/deliveries/{delivery_id}", {"delivery_id": attempt_id}, **_common()),
             repeatable=True,
         )
@@ -97,7 +102,7 @@ class Survey:
 
     async def redeliver(self, attempt_id: int) -> None:
         """Ask GitHub to send the delivery again, under the same GUID. Harmless when it is repeated."""
-        await self._calls.carry_out(
+        await self._signed.carry_out(
             lambda: self._api.post(
                 "/app/hook/deliveries/{delivery_id}/attempts", {"delivery_id": attempt_id}, data=b"", **_common()
             ),
@@ -111,17 +116,17 @@ class Survey:
             try:
                 found += await self._repos_of(installation_id)
             except RefusedError as error:
-                if error.status not in {403, 404}:  # suspended or removed since it was listed
+                if error.status not in GONE_SINCE:
                     raise
         return found
 
     async def _installations(self) -> list[int]:
-        items = await self._collect("/app/installations{?per_page}", most=MOST_INSTALLATIONS)
+        items = await self._collect(self._signed, "/app/installations{?per_page}", most=MOST_INSTALLATIONS)
         read = [_InstallationData.model_validate(item) for item in items]
         return [one.id for one in read if one.suspended_at is None]
 
     async def _repos_of(self, installation_id: int) -> list[Repo]:
-        answer = await self._calls.carry_out(
+        answer = await self._signed.carry_out(
             lambda: self._api.post(
                 "/app/installations/{installation_id}/access_tokens",
                 {"installation_id": installation_id},
@@ -132,12 +137,16 @@ class Survey:
         )
         token = _TokenData.model_validate(answer).token
         items = await self._collect(
-            "/installation/repositories{?per_page}", items_in="repositories", most=MOST_REPOS, oauth_token=token
+            self._calls,
+            "/installation/repositories{?per_page}",
+            items_in="repositories",
+            most=MOST_REPOS,
+            oauth_token=token,
         )
         read = [_RepoData.model_validate(item) for item in items]
         return [Repo(one.id, one.full_name, installation_id, one.default_branch) for one in read if not one.archived]
 
-    async def _collect(self, path: str, *, most: int, **options: Any) -> list[Any]:
+    async def _collect(self, by: SignedCalls | Calls, path: str, *, most: int, **options: Any) -> list[Any]:
         async def collect() -> list[Any]:
             found: list[Any] = []
             async with aclosing(self._pages(path, {}, **options)) as items:
@@ -147,7 +156,7 @@ class Survey:
                         break
             return found
 
-        return await self._calls.carry_out(collect, repeatable=True)
+        return await by.carry_out(collect, repeatable=True)
 
     def _pages(self, path: str, values: dict[str, Any], *, items_in: str | None = None, **options: Any) -> Any:
         return self._api.getiter(path, {**values, "per_page": PER_PAGE}, iterable_key=items_in, **_common(), **options)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import structlog
 from cachetools import LRUCache
@@ -16,6 +17,8 @@ from bot.github.weather import Weather
 from handlers.context import RefusedError, Repo
 
 log = structlog.get_logger()
+
+Answer = TypeVar("Answer")
 
 #: GitHub ends a token after an hour; a call that starts now must not meet the end of it.
 RENEW_BEFORE = timedelta(minutes=5)
@@ -43,6 +46,32 @@ class LockedOutError(UnreachableError):
     """GitHub does not take the App's key now, which says nothing about the work: it is queued again."""
 
 
+class SignedCalls:
+    """Calls that the App signs with its own key; whether GitHub takes the key is told to `weather`."""
+
+    def __init__(self, calls: Calls, weather: Weather) -> None:
+        self._calls = calls
+        self._weather = weather
+
+    async def carry_out(self, send: Callable[[], Awaitable[Answer]], *, repeatable: bool) -> Answer:
+        """Carry a call out as `Calls` does.
+
+        Raises:
+            LockedOutError: GitHub does not take the key.
+            RefusedError: any other no.
+        """
+        try:
+            answer = await self._calls.carry_out(send, repeatable=repeatable)
+        except RefusedError as exc:
+            if exc.status != UNAUTHORIZED:
+                raise
+            self._weather.locked_out(THE_APP, why=f"{exc.status} {exc.message}")
+            # The key was taken away or a clock is wrong: an operator cures that, and then the work can be done.
+            raise LockedOutError(f"the App's key is refused: {exc.message}", after_s=UNWELL_WAIT_S) from exc
+        self._weather.let_in(THE_APP)
+        return answer
+
+
 class IssuedToken(BaseModel):
     """What GitHub answers; the token has no fixed length or alphabet."""
 
@@ -57,9 +86,9 @@ class _Slot:
 
 
 class Tokens:
-    """Issues and remembers tokens. `api` signs as the App itself, `calls` are the App's."""
+    """Issues and remembers tokens. `api` signs as the App itself."""
 
-    def __init__(self, api: Api, calls: Calls, weather: Weather, *, clock: Callable[[], datetime]) -> None:
+    def __init__(self, api: Api, calls: SignedCalls, weather: Weather, *, clock: Callable[[], datetime]) -> None:
         self._api = api
         self._calls = calls
         self._weather = weather
@@ -104,12 +133,9 @@ class Tokens:
             )
         except RefusedError as exc:
             self._weather.locked_out(_whom(repo, exc.status), why=f"{exc.status} {exc.message}")
-            if exc.status == UNAUTHORIZED:
-                # The key was taken away or a clock is wrong: an operator cures that, and then the work can be done.
-                raise LockedOutError(f"the App's key is refused: {exc.message}", after_s=UNWELL_WAIT_S) from exc
             why = f"no access token for {repo.full_name} (installation {repo.installation_id}): {exc.message}"
             raise RefusedError(why, status=exc.status) from exc
-        self._weather.let_in(THE_APP, installation_name(repo.installation_id), repo.full_name)
+        self._weather.let_in(installation_name(repo.installation_id), repo.full_name)
         return IssuedToken.model_validate(answer)
 
 
@@ -120,6 +146,4 @@ def installation_name(installation_id: int) -> str:
 
 def _whom(repo: Repo, status: int) -> str:
     """Say who gets no token; 422 is about the repository: it is gone, or no longer among those of the installation."""
-    if status == UNAUTHORIZED:
-        return THE_APP
     return installation_name(repo.installation_id) if status in NO_INSTALLATION else repo.full_name
