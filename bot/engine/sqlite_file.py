@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import time
 from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, event
+
+#: The first SQLite whose `unixepoch` knows parts of a second. Debian 12, and so many an image, has 3.40.
+SUBSECONDS_SINCE = (3, 42)
 
 SQLITE_INDEXES = (
     "CREATE INDEX IF NOT EXISTS mlm_by_queue ON workflow_status (status, queue_name, queue_partition_key, created_at)",
@@ -34,3 +41,29 @@ def index(database_url: str) -> None:
         for statement in SQLITE_INDEXES:
             connection.execute(statement)
         connection.commit()
+
+
+def lend_clock() -> None:
+    """Let an older SQLite tell the time as dbos asks for it on Python 3.12: `unixepoch('subsec')`, which it knows not.
+
+    It answers NULL without an error, and the first row that has the time as a default is refused. Counts for every
+    connection of SQLAlchemy's in this process, which are dbos's and ours.
+    """
+    if sqlite3.sqlite_version_info < SUBSECONDS_SINCE and not event.contains(Engine, "connect", _lend_clock):
+        event.listen(Engine, "connect", _lend_clock)
+
+
+def _lend_clock(connection: Any, _record: Any) -> None:
+    if isinstance(connection, sqlite3.Connection):
+        connection.create_function("unixepoch", 1, _unix_time_s)
+
+
+def _unix_time_s(asked: str) -> float:
+    """Answer in seconds, to the millisecond as SQLite does.
+
+    Raises:
+        ValueError: it is asked for anything but now (SQLite makes an error of the statement).
+    """
+    if asked != "subsec":
+        raise ValueError(asked)
+    return round(time.time(), 3)
