@@ -16,7 +16,7 @@ import structlog
 
 from bot.engine.documents import ARRIVALS, JOBS, PULLS, task_id
 from bot.engine.locks import AliveLock, lock_for
-from bot.engine.sqlite_file import index, write_ahead
+from bot.engine.sqlite_file import index, lend_clock, write_ahead
 from bot.store.watch import Told, not_told
 from handlers.context import Task
 
@@ -124,6 +124,7 @@ class Engine:
         self._worker = workflows.Worker(perform, give_up, observe)
         workflows.install(self._worker)
         await asyncio.to_thread(write_ahead, self._settings.database_url)
+        lend_clock()
         DBOS(config=_dbos_config(self._settings))  # type: ignore[arg-type]
         DBOS.launch()  # on this loop, which is where it will run our coroutines
         await asyncio.to_thread(index, self._settings.database_url)
