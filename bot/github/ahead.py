@@ -7,11 +7,12 @@ another than announced is thrown away.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bot.archives.nested import is_packed
 from bot.zip_directory import ZipEntry
 
 #: So many packed bytes are worth a worker's turn; they take it about a tenth of a second.
@@ -24,58 +25,110 @@ MOST_READ_BYTES: Final = 4 * 1024**3
 ReadAhead = Callable[[Path, frozenset[str]], Awaitable[tuple[bytes, int] | None] | None]
 
 
+@dataclass(frozen=True)
+class Extent:
+    """A member, and where the bytes end that its reading needs; they begin with its header."""
+
+    entry: ZipEntry
+    end: int
+
+
+@dataclass(frozen=True)
+class ReadSoFar:
+    """What was said, and by which members."""
+
+    said: tuple[bytes, ...] = ()
+    names: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Batch:
+    names: frozenset[str]
+    task: asyncio.Future[tuple[bytes, int] | None]
+
+
 class Ahead:
     """The reading ahead of one download."""
 
     def __init__(self, read: ReadAhead | None) -> None:
         self._read = read
-        self._members: list[tuple[int, ZipEntry]] = []
-        self._tasks: list[asyncio.Task[tuple[bytes, int] | None]] = []
+        self._path = Path()
+        self._extents: tuple[Extent, ...] = ()
+        self._offsets: list[int] = []
+        self._missing: list[int] = []  # bytes of each member that have not arrived
+        self._incomplete = 0
+        self._waiting: list[ZipEntry] = []  # those that have arrived, until a worker takes them
+        self._batches: list[_Batch] = []
+        self._forgotten: list[_Batch] = []
         self._read_bytes = 0
 
-    def begin(self, entries: Iterable[ZipEntry], needed: Iterable[ZipEntry], directory: int) -> None:
-        """Take the members that are needed; each lasts at most until the next one, the last until the directory."""
-        places = sorted(entries, key=lambda entry: entry.offset)
-        if self._read is None or not places or any(is_packed(entry.name) for entry in places):
-            return  # an archive inside would be opened with the first member
-        ends = dict(
-            zip((entry.name for entry in places), [*(one.offset for one in places[1:]), directory], strict=True)
-        )
-        self._members = sorted(((ends[entry.name], entry) for entry in needed), key=lambda member: member[0])
+    def begin(self, extents: Sequence[Extent]) -> None:
+        """Take the members that are to be read, which share no bytes. Of none of them is anything there yet."""
+        self._extents = tuple(sorted(extents, key=lambda one: one.entry.offset)) if self._read is not None else ()
+        self._offsets = [one.entry.offset for one in self._extents]
+        self._wait_for_all()
 
-    def advance(self, path: Path, size: int) -> None:
-        """Take note that the first `size` bytes lie at `path`, and have members read if enough have arrived."""
-        arrived = 0
-        while arrived < len(self._members) and self._members[arrived][0] <= size:
-            arrived += 1
-        batch = self._members[:arrived]
-        last = arrived == len(self._members)
-        if self._read is None or not batch or (sum(one.packed for _, one in batch) < BATCH_BYTES and not last):
+    def arrived(self, path: Path, begin: int, end: int) -> None:
+        """Take note that these bytes of the file lie at `path`, each told once; have members read if enough are whole.
+
+        Args:
+            begin: the first of the bytes, as counted from the start of the file; `end` is behind the last.
+        """
+        self._path = path
+        for at in range(max(0, bisect_right(self._offsets, begin) - 1), len(self._extents)):
+            member = self._extents[at]
+            if member.entry.offset >= end:
+                break
+            came = min(end, member.end) - max(begin, member.entry.offset)
+            if came > 0:
+                self._missing[at] -= came
+                if not self._missing[at]:
+                    self._incomplete -= 1
+                    self._waiting.append(member.entry)
+        self._read_waiting()
+
+    def _read_waiting(self) -> None:
+        """Give what waits to a worker, if it is worth one, or the last."""
+        enough = not self._incomplete or sum(one.packed for one in self._waiting) >= BATCH_BYTES
+        if self._read is None or not self._waiting or not enough:
             return
-        reading = self._read(path, frozenset(one.name for _, one in batch))
+        names = frozenset(one.name for one in self._waiting)
+        reading = self._read(self._path, names)
         if reading is not None:
-            del self._members[:arrived]
-            self._tasks.append(asyncio.ensure_future(reading))
-            self._tasks[-1].add_done_callback(self._count)
+            self._waiting = []
+            self._batches.append(_Batch(names, asyncio.ensure_future(reading)))
+            self._batches[-1].task.add_done_callback(self._count)
 
-    def _count(self, done: asyncio.Task[tuple[bytes, int] | None]) -> None:
+    def _count(self, done: asyncio.Future[tuple[bytes, int] | None]) -> None:
         read = None if done.cancelled() or done.exception() else done.result()
         self._read_bytes += read[1] if read is not None else MOST_READ_BYTES
         if self._read_bytes >= MOST_READ_BYTES:
-            self._members = []
+            self.begin(())
 
-    async def finish(self) -> tuple[bytes, ...]:
-        """Wait for what is being read, and return what all said."""
-        found = await asyncio.gather(*self._tasks)
-        return tuple(read[0] for read in found if read is not None)
+    async def finish(self) -> ReadSoFar:
+        """Wait for what is being read, also of what found no idle worker yet, and return what all said."""
+        while self._waiting and (running := [one.task for one in self._batches if not one.task.done()]):
+            await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            self._read_waiting()
+        found = await asyncio.gather(*(one.task for one in self._batches))
+        read = [(batch.names, said[0]) for batch, said in zip(self._batches, found, strict=True) if said is not None]
+        return ReadSoFar(tuple(said for _, said in read), frozenset().union(*(names for names, _ in read)))
 
-    def drop_said(self) -> None:
-        """Forget what was said: it was read from parts, and the whole comes after all."""
-        self._tasks = []
+    def start_over(self) -> None:
+        """Forget what was said and what arrived: it was of parts, and the whole comes after all."""
+        # They go on: ending them would cost their workers, which are soon done.
+        self._forgotten += self._batches
+        self._batches = []
+        self._wait_for_all()
+
+    def _wait_for_all(self) -> None:
+        self._missing = [one.end - one.entry.offset for one in self._extents]
+        self._incomplete = len(self._extents)
+        self._waiting = []
 
     def drop(self) -> None:
         """Read no further, and forget what was said: the file is another one, or will not come."""
-        self._members = []
-        for task in self._tasks:
-            task.cancel()
-        self._tasks = []
+        self.begin(())
+        for batch in self._batches + self._forgotten:
+            batch.task.cancel()
+        self._batches = []

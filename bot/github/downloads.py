@@ -61,8 +61,15 @@ class Wanted:
 
     def forbids(self, digest: str) -> bool:
         """Say whether the whole cannot have this digest ("sha256:<hex>"), after what was announced."""
+        return self._announced() not in ("", digest)
+
+    def proves(self, digest: str) -> bool:
+        """Say whether this is the digest of the whole that was announced."""
+        return self._announced() == digest
+
+    def _announced(self) -> str:
         announced = (self.digest or "").lower()
-        return announced.startswith("sha256:") and announced != digest
+        return announced if announced.startswith("sha256:") else ""
 
 
 @dataclass(frozen=True)
@@ -131,7 +138,10 @@ class Downloader:
         try:
             async with asyncio.timeout(LONGEST_S) as deadline:
                 start = _Start(Ahead(wanted.read_ahead))
-                return await self._fetch_part(wanted, start) or await self._fetch_whole(wanted, start)
+                try:
+                    return await self._fetch_part(wanted, start) or await self._fetch_whole(wanted, start)
+                finally:
+                    start.ahead.drop()
         except TimeoutError:
             if deadline.expired():
                 raise DownloadError(f"took longer than {LONGEST_S / 60:.0f} minutes to download") from None
@@ -149,7 +159,7 @@ class Downloader:
             await asyncio.to_thread(part.finish, wanted.partial_path)
         except RangesError as exc:
             log.info("download.whole", file=wanted.path.name, why=str(exc))
-            start.ahead.drop_said()
+            start.ahead.start_over()
             start.url, start.ending = remote.url, members.ending
             return None
         finally:
@@ -161,12 +171,11 @@ class Downloader:
         part = await asyncio.to_thread(_Whole, wanted.path, start)
         try:
             await self._persist(wanted, part, start.url)
-            said = await part.ahead.finish()
+            said = (await part.ahead.finish()).said
             if said and not await asyncio.to_thread(part.ends_as_told):
                 said = ()
             await asyncio.to_thread(part.finish, wanted.path)
         finally:
-            part.ahead.drop()
             await asyncio.to_thread(part.discard)
         return Got(wanted.path, part.digest(), said)
 
@@ -201,9 +210,10 @@ class Downloader:
                     if part.size + len(chunk) > wanted.max_bytes:
                         raise DownloadError(too_large(None, wanted.max_bytes))
                     await asyncio.to_thread(part.append, chunk)
-                    part.ahead.advance(part.path, part.size)
+                    part.ahead.arrived(part.path, part.size - len(chunk), part.size)
         except (aiohttp.ClientError, ConnectionError) as exc:
-            raise BrokenError(why_broken(exc)) from exc
+            if not wanted.proves(part.digest()):  # it may have broken behind the last byte
+                raise BrokenError(why_broken(exc)) from exc
         if wanted.forbids(part.digest()):
             await self._restart(part)
             part.mismatches += 1

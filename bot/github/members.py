@@ -19,8 +19,8 @@ from typing import Final
 from analyzers.reading.layout import place
 from bot.archives.budget import Budget, Limits
 from bot.archives.members import open_zip
-from bot.archives.nested import mapped
-from bot.github.ahead import Ahead
+from bot.archives.nested import is_packed, mapped
+from bot.github.ahead import Ahead, Extent
 from bot.github.parts import Part
 from bot.github.ranges import RangesError, Remote
 from bot.zip_directory import NotZipError, ZipEntry, directory_place, read_directory
@@ -34,7 +34,8 @@ MOST_DIRECTORY_BYTES: Final = 16 * 1024**2
 _MOST_AROUND: Final = 30 + 2 * 65_535 + 24
 #: So many bytes are passed in the time that one more request takes.
 GAP_BYTES: Final = 256 * 1024
-LONGEST_RANGE: Final = 8 * 1024**2
+#: Several come at a time: shorter ones bring the first members sooner, which then are read while the rest comes.
+LONGEST_RANGE: Final = 2 * 1024**2
 AT_ONCE: Final = 8
 #: Needed members that are a larger share of the file come with the whole: one request, and verified by its digest.
 MOST_SHARE: Final = 0.8
@@ -72,19 +73,21 @@ class Members:
         entries = await asyncio.to_thread(_entries, self._part.path)
         needed = [entry for entry in entries if self._needs(entry.name)]
         self.ending = await asyncio.to_thread(_read_from, self._part.path, known_from)
-        self._ahead.begin(entries, needed, directory)
-        ranges = spans(entries, needed, directory, known_from=known_from)
+        wanted = extents(entries, needed, directory)
+        if not any(is_packed(entry.name) for entry in entries):  # they would be opened with the first member
+            self._ahead.begin(wanted)
+        ranges = spans(wanted, known_from=known_from)
         if sum(end - begin for begin, end in ranges) > MOST_SHARE * size_bytes:
             raise RangesError("most of it is needed")
+        self._ahead.arrived(self._part.path, known_from, size_bytes)
         await self._copy_all(ranges)
-        self._ahead.advance(self._part.path, size_bytes)
-        said = await self._ahead.finish()
+        read = await self._ahead.finish()
         # What was read without trouble matches its checksums: that are the logs.
-        unread = frozenset(entry.name for entry in needed if not said or place(entry.name) is None)
+        unread = frozenset(one.name for one in needed if one.name not in read.names or place(one.name) is None)
         doubt = await asyncio.to_thread(_first_doubt, self._part.path, unread) if unread else ""
         if doubt:
             raise RangesError(doubt)
-        return Fetched(self._remote.spent_bytes, said)
+        return Fetched(self._remote.spent_bytes, read.said)
 
     async def _fetch_directory(self, size_bytes: int) -> tuple[int, int]:
         """Write the end of the file to its place; return where the directory and what is known begin."""
@@ -119,30 +122,39 @@ class Members:
 
     async def _write(self, at: int, chunk: bytes) -> None:
         await asyncio.to_thread(self._part.write_at, at, chunk)
+        self._ahead.arrived(self._part.path, at, at + len(chunk))
 
 
-def spans(
-    entries: Sequence[ZipEntry], needed: Iterable[ZipEntry], directory: int, *, known_from: int
-) -> list[tuple[int, int]]:
-    """Return what to read for the needed members: sorted ranges, near ones joined, long ones divided.
+def extents(entries: Sequence[ZipEntry], needed: Iterable[ZipEntry], directory: int) -> list[Extent]:
+    """Return where the needed members lie, in the order of their places; each lasts at most until the next one.
 
     Args:
-        entries: all members; one lasts until the next begins.
+        entries: all members.
         directory: where it begins.
-        known_from: what comes after this is known already.
     Raises:
         RangesError: a member lies outside of the file.
     """
     follows = dict(pairwise([*sorted(entry.offset for entry in entries), directory]))
-    joined: list[list[int]] = []
+    found = []
     for entry in sorted(needed, key=lambda entry: entry.offset):
         if entry.offset < 0 or entry.offset + entry.packed > directory:
             raise RangesError("its directory points outside of the file")
-        upto = min(follows[entry.offset], entry.offset + entry.packed + _MOST_AROUND)
-        if joined and entry.offset - joined[-1][1] <= GAP_BYTES:
-            joined[-1][1] = upto
+        found.append(Extent(entry, min(follows[entry.offset], entry.offset + entry.packed + _MOST_AROUND)))
+    return found
+
+
+def spans(wanted: Iterable[Extent], *, known_from: int) -> list[tuple[int, int]]:
+    """Return what to read for these members, which are sorted: ranges, near ones joined, long ones divided.
+
+    Args:
+        known_from: what comes after this is known already.
+    """
+    joined: list[list[int]] = []
+    for one in wanted:
+        if joined and one.entry.offset - joined[-1][1] <= GAP_BYTES:
+            joined[-1][1] = one.end
         else:
-            joined.append([entry.offset, upto])
+            joined.append([one.entry.offset, one.end])
     clipped = [(start, min(stop, known_from)) for start, stop in joined]
     return [(at, min(at + LONGEST_RANGE, stop)) for start, stop in clipped for at in range(start, stop, LONGEST_RANGE)]
 

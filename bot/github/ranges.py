@@ -142,7 +142,8 @@ class Remote:
                     raise RangesError("the storage sent more than was asked for")
                 yield chunk
         except (aiohttp.ClientError, ConnectionError) as exc:
-            raise BrokenError(why_broken(exc)) from exc
+            if left:  # else all is there, and there is nothing to go on with
+                raise BrokenError(why_broken(exc)) from exc
         if left:
             raise BrokenError("the part ended early")
 

@@ -41,7 +41,8 @@ class Say:
     body: bytes | None = None
     headers: dict[str, str] = field(default_factory=dict)
     hang_up: bool = False  # close the connection instead of answering
-    cut_after: int | None = None  # announce the whole body, send so many bytes, hang up
+    #: Announce the whole body, send so many bytes, hang up; if that is all of it, its end is what nobody hears of.
+    cut_after: int | None = None
     delay_s: float = 0.0
 
 
@@ -110,7 +111,8 @@ class Double:
         if said.cut_after is not None:
             body = said.body or b""
             response = web.StreamResponse(status=said.status, headers=said.headers)
-            response.content_length = len(body)
+            if said.cut_after < len(body):
+                response.content_length = len(body)
             await response.prepare(request)
             await response.write(body[: said.cut_after])
             await asyncio.sleep(0.05)

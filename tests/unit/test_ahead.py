@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import os
 import zipfile
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from io import BytesIO
@@ -20,7 +21,7 @@ from analyzers.model import Diagnosis
 from bot.analysis import AnalysisPool
 from bot.analysis_worker import diagnose_files, read_ahead
 from bot.diagnose import diagnose_path
-from bot.github.ahead import BATCH_BYTES, MOST_READ_BYTES, Ahead
+from bot.github.ahead import BATCH_BYTES, MOST_READ_BYTES, Ahead, Extent, ReadSoFar
 from bot.github.artifacts import is_needed
 from bot.github.downloads import Downloader, Got, Wanted
 from bot.github.hosts import DownloadHosts
@@ -119,12 +120,16 @@ async def test_logs_are_read_as_they_arrive(tmp_path: Path, cut: list[int]) -> N
         assert expected.culprit_ranks == (2,)
 
 
-@pytest.mark.parametrize("busy", [0, 1])
-async def test_logs_that_came_in_parts_are_checked_by_reading_them(tmp_path: Path, busy: int) -> None:
+@pytest.mark.parametrize("busy", [0, 1, 10**6])
+async def test_logs_that_come_in_parts_are_read_as_they_come(tmp_path: Path, busy: int) -> None:
+    """The reading checks them, too; what no worker was idle for is checked for itself."""
     data, desk = packed(checkpoint=8 * MB), Desk(busy=busy)
     async with fetched(tmp_path, desk, serve(data, cut=[]), data) as got:
         assert got.path.name == "part.zip"
-        assert (len(got.said), len(desk.asked)) == ((0, 0) if busy else (1, 1))
+        assert sorted(rank for batch in desk.asked for rank in batch) == ([] if busy > 1 else ["0", "1", "2", "3"])
+        assert len(got.said) == len(desk.asked)
+        if busy <= 1:
+            got.path.write_bytes(bytes(12 * MB) + got.path.read_bytes()[12 * MB :])
         assert answer_of(got).culprit_ranks == (2,)
 
 
@@ -137,7 +142,9 @@ async def test_damage_found_by_reading_leads_to_the_whole(tmp_path: Path) -> Non
 
     async with fetched(tmp_path, desk, answer, data) as got:
         assert got.path.read_bytes() == data
-        assert (len(desk.asked), got.said) == (1, ())
+        # After damage nothing more is read ahead: the whole may be damaged, too.
+        assert max(Counter(rank for batch in desk.asked for rank in batch).values()) == 1
+        assert got.said == ()
 
 
 async def test_what_no_worker_was_idle_for_is_read_later(tmp_path: Path) -> None:
@@ -206,8 +213,13 @@ async def test_a_download_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert await asyncio.to_thread(os.listdir, tmp_path) == []
 
 
+def extents(count: int) -> list[Extent]:
+    """Members "0", "1", ... one behind the other, each worth a worker's turn."""
+    places = [number * BATCH_BYTES for number in range(count)]
+    return [Extent(ZipEntry(str(at // BATCH_BYTES), STORED, BATCH_BYTES, 0, 0, at), at + BATCH_BYTES) for at in places]
+
+
 async def test_a_bomb_is_left_to_the_reading_proper() -> None:
-    entries = [ZipEntry(str(number), STORED, BATCH_BYTES, 0, 0, number * BATCH_BYTES) for number in range(4)]
     asked = []
 
     async def read(names: frozenset[str]) -> tuple[bytes, int]:
@@ -215,13 +227,59 @@ async def test_a_bomb_is_left_to_the_reading_proper() -> None:
         return b"said", MOST_READ_BYTES
 
     ahead = Ahead(lambda _, names: read(names))
-    ahead.begin(entries, entries, 4 * BATCH_BYTES)
-    for number in range(1, 5):
-        ahead.advance(Path("a"), number * BATCH_BYTES)
+    ahead.begin(extents(4))
+    for number in range(4):
+        ahead.arrived(Path("a"), number * BATCH_BYTES, (number + 1) * BATCH_BYTES)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
     assert asked == [["0"]]
-    assert await ahead.finish() == (b"said",)
+    assert await ahead.finish() == ReadSoFar((b"said",), frozenset({"0"}))
+
+
+async def test_what_was_read_of_parts_does_not_count_for_the_whole() -> None:
+    """All is read anew, of the file that will be checked; also what of the parts was complete, or nearly."""
+    asked: list[tuple[str, list[str]]] = []
+
+    async def read(path: Path, names: frozenset[str]) -> tuple[bytes, int]:
+        asked.append((path.name, sorted(names)))
+        return path.name.encode(), 1
+
+    ahead = Ahead(read)
+    ahead.begin(extents(2))
+    ahead.arrived(Path("parts"), 10, 2 * BATCH_BYTES - 10)
+    ahead.arrived(Path("parts"), 0, 10)
+    await asyncio.sleep(0)
+    ahead.start_over()
+    ahead.arrived(Path("whole"), 0, 2 * BATCH_BYTES - 10)
+    ahead.arrived(Path("whole"), 2 * BATCH_BYTES - 10, 2 * BATCH_BYTES)
+    assert await ahead.finish() == ReadSoFar((b"whole", b"whole"), frozenset({"0", "1"}))
+    assert asked == [("parts", ["0"]), ("whole", ["0"]), ("whole", ["1"])]
+
+
+async def test_what_found_no_idle_worker_is_read_as_soon_as_one_is() -> None:
+    """At the end nothing more arrives, so that the end of a reading has to be what it waits for."""
+    idle, asked = ["the worker"], []
+
+    async def read(names: frozenset[str]) -> tuple[bytes, int]:
+        await asyncio.sleep(0.01)
+        idle.append("the worker")
+        return f"said {sorted(names)}".encode(), 1
+
+    def offer(_path: Path, names: frozenset[str]) -> Awaitable[tuple[bytes, int]] | None:
+        if not idle:
+            return None
+        idle.pop()
+        asked.append(sorted(names))
+        return read(names)
+
+    ahead = Ahead(offer)
+    ahead.begin(extents(3))
+    ahead.arrived(Path("a"), 0, BATCH_BYTES)
+    ahead.arrived(Path("a"), BATCH_BYTES, 3 * BATCH_BYTES)
+    read_so_far = await ahead.finish()
+    assert asked == [["0"], ["1", "2"]]
+    assert read_so_far.names == {"0", "1", "2"}
+    assert len(read_so_far.said) == 2
 
 
 async def test_workers_read_ahead_only_when_they_are_idle(tmp_path: Path) -> None:

@@ -134,6 +134,15 @@ async def test_a_storage_without_ranges_starts_over(github: Double, storage: Dou
     assert read(fetched) == BODY
 
 
+async def test_a_download_that_breaks_behind_its_last_byte_is_whole(
+    github: Double, storage: Double, files: Files
+) -> None:
+    """Its digest says so; asked for the rest, the storage would refuse, and all would come again."""
+    github.always(ZIP, to(storage))
+    storage.on("GET /blob", Say(body=BODY, cut_after=len(BODY), headers={"ETag": '"e"'}))
+    assert read(await files.artifact(ARTIFACT)) == BODY
+
+
 async def test_another_content_than_announced_is_not_kept(
     github: Double, storage: Double, files: Files, tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ from analyzers.model import Source
 from bot.archives import open_bundle
 from bot.diagnose import diagnose_path, packaged_rules
 from bot.github.artifacts import is_needed
-from bot.github.members import spans
+from bot.github.members import extents, spans
 from bot.github.ranges import RangesError
 from bot.github.storage import TRIES
 from bot.zip_directory import STORED, ZipEntry
@@ -172,6 +172,18 @@ async def test_a_range_goes_on_where_it_broke(storage: Double, files: Files) -> 
     assert storage.asked[-1].headers["If-Range"] == '"e"'
 
 
+async def test_a_range_that_breaks_behind_its_last_byte_is_whole(storage: Double, files: Files) -> None:
+    """Nothing is left to go on with: a wish for it would ask for the bytes up to before the first one."""
+
+    def breaks(request: web.Request) -> Say:
+        said = part(packed(), request.headers["Range"])
+        return replace(said, cut_after=len(said.body or b""))
+
+    storage.always("GET /blob", breaks)
+    assert path_of(await files.artifact(artifact(packed()))).name != "artifact-11.zip"
+    assert len(storage.asked) == 2, "the end of the file, and the log in front"
+
+
 async def test_an_address_that_expires_on_the_way_is_renewed(github: Double, storage: Double, files: Files) -> None:
     def expires(request: web.Request) -> Say:
         tail = request.headers["Range"].startswith("bytes=-")
@@ -306,15 +318,16 @@ def test_near_members_are_read_together_and_long_ones_in_turns() -> None:
         return ZipEntry(str(offset), STORED, size, size, 0, offset)
 
     mb = 1024 * 1024
-    near = [entry(0, 100), entry(50_000, 100), entry(10 * mb, 100), entry(20 * mb, 9 * mb)]
-    assert spans([*near, entry(200, 100), entry(11 * mb, 100)], near, 30 * mb, known_from=29 * mb + 1000) == [
+    near = [entry(0, 100), entry(50_000, 100), entry(10 * mb, 100), entry(20 * mb, 3 * mb)]
+    wanted = extents([*near, entry(200, 100), entry(11 * mb, 100)], near, 30 * mb)
+    assert spans(wanted, known_from=23 * mb + 1000) == [
         (0, 50_000 + 100 + 131_124),
         (10 * mb, 10 * mb + 100 + 131_124),
-        (20 * mb, 28 * mb),
-        (28 * mb, 29 * mb + 1000),
+        (20 * mb, 22 * mb),
+        (22 * mb, 23 * mb + 1000),
     ]
     with pytest.raises(RangesError, match="outside"):
-        spans(near, near, 21 * mb, known_from=20 * mb)
+        extents(near, near, 21 * mb)
 
 
 @pytest.mark.parametrize("case", [path.name for path in sorted(CASES.iterdir()) if (path / "artifact").is_dir()][::6])
