@@ -149,7 +149,7 @@ def _decide(
         found = _passed(attempts, read)
         retried = any(attempt.category for attempt in attempts)
         return replace(found, confidence=Confidence.MEDIUM) if retried else found  # nobody says how the job ended
-    if report.fallback is not None:
+    if report.fallback is not None and not (runs and runs[-1].stopped):
         return _from_finding(report.fallback, attempts, read)
     return _unknown(runs, attempts, read)
 

@@ -46,6 +46,7 @@ _PARSER_ANCHORS = (
     Anchor("test session starts", after=10, most=50),
     Anchor("error: unrecognized arguments", after=3, most=10),
     Anchor(".py: error: ", most=20),
+    Anchor("ERROR: usage: ", after=3, most=20),
     Anchor("!!! ", most=100),
     Anchor("world_size: ", most=20),
     Anchor("using world size: ", most=20),
@@ -63,6 +64,7 @@ _PARSER_ANCHORS = (
     Anchor("Root Cause (first", after=10, most=20),
     Anchor("closing signal SIG", most=500),
     Anchor("rank      : ", most=500),
+    Anchor("attempt restart", most=20),
     Anchor("Assertion `", most=50),
     Anchor("Exiting as requested by another rank", most=10),
 )
@@ -82,7 +84,7 @@ _USAGE = pattern(
     r"^(?:\S.{0,60}?: error: unrecognized arguments: |ERROR: (?:(?:file or directory )?not found: "
     r"|Error importing plugin |Missing required plugins: |Wrong expression passed to '"
     r"|\S+\.(?:toml|ini|cfg): )"
-    r"|\S{1,60}\.py: error: ).+"
+    r"|(?:\S{1,60}\.py|pytest|py\.test|python -m pytest): error: ).+"
 )
 
 

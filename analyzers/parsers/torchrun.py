@@ -23,6 +23,8 @@ _PROCESS_FAILURE = pattern(r"ProcessFailure\(local_rank=(?P<rank>\d+), pid=(?P<p
 _FIELD = pattern(r"^\s*(?P<key>time|host|rank|exitcode)\s*: (?P<value>.*)$")
 _ENTRY = pattern(r"^\s*\[\d+\]:")
 _ROOT_CAUSE = pattern(r"^\s*Root Cause \(first observed failure\)")
+#: launch_nemo_run_workload.py, before it starts the whole test anew.
+_ANEW = "attempt restart"
 #: The traceback from the error file that torch's `@record` wrote, indented by two.
 _TRACEBACK = pattern(r"^\s*traceback\s*: (?P<rest>Traceback \(most recent call last\):.*)$")
 _END = pattern(r"^[-=]{20,}")
@@ -38,6 +40,7 @@ class LauncherReport:
     rank_of_pid: dict[int, int] | None = None
     ended_pids: tuple[int, ...] = ()
     chains: dict[int, list[list[Trace]]] = field(default_factory=dict)  # from error files, by rank
+    restarted: bool = False  # another start followed, of which no failure is told
 
     @property
     def failures(self) -> tuple[ProcessExit, ...]:
@@ -57,6 +60,7 @@ class LauncherReader:
         self._fields: dict[str, str] = {}
         self._line = 0
         self._root = False
+        self._restarted = False
         self._traces: TracebackReader | None = None
         self._chains: dict[int, list[list[Trace]]] = {}
 
@@ -78,17 +82,19 @@ class LauncherReader:
             if self._exits:  # the launcher began anew: what it says of the last start counts
                 self._exits, self._early, self._ended, self._root = [], [], [], False
             self._early.append(ProcessExit(rank, code, None, root_cause=True, line=line.number))
+            self._restarted = False
             self._pids.setdefault(pid, rank)
             return True
         if closing := _CLOSING.search(text):
             self._ended.append(int(closing["pid"]))
             return True
-        if _ROOT_CAUSE.match(text):
+        if _ANEW in text:
             self._settle()
-            self._root = True
-            return True
-        if _ENTRY.match(text):
+            self._restarted = True
+            return False
+        if (root := _ROOT_CAUSE.match(text)) or _ENTRY.match(text):
             self._settle()
+            self._root = self._root or root is not None
             return True
         if found := _FIELD.match(text):
             self._fields.setdefault(found["key"], found["value"])
@@ -100,7 +106,12 @@ class LauncherReader:
         """Settle what is open and return everything."""
         self._settle()
         return LauncherReport(
-            tuple(self._exits), tuple(self._early), dict(self._pids), tuple(self._ended), self._chains
+            tuple(self._exits),
+            tuple(self._early),
+            dict(self._pids),
+            tuple(self._ended),
+            self._chains,
+            restarted=self._restarted,
         )
 
     def _settle(self) -> None:

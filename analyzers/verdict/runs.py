@@ -15,9 +15,10 @@ from analyzers.rules import RuleSet
 from analyzers.verdict.accusation import Blame, Exits
 from analyzers.verdict.blame import NODE_LEVEL, assign_blame
 from analyzers.verdict.category import Kind as FoundKind
+from analyzers.verdict.category import Scene, classify
 from analyzers.verdict.findings import of_trace
 from analyzers.verdict.nodes import Shifts, hosts_as_nodes, shifts_of
-from analyzers.verdict.starts import is_alone, one_start_each
+from analyzers.verdict.starts import failed_to_launch, is_alone, one_start_each
 from analyzers.verdict.story import RankStory, StoryTeller
 
 _PID = pattern(r"\bpid=?'?(\d+)|Killed process (\d+)")
@@ -101,13 +102,13 @@ def _build(key: RunKey, readings: Sequence[LogReading], rules: RuleSet, job_exit
     streams = _by_rank(readings, shifts)
     done = any(stream.done_line for reading in readings for stream in reading.streams)
     stories = {rank: teller.tell(rank, streams.get(rank, []), run_done=done) for rank in _all_ranks(streams)}
-    exits = _exits(readings) or job_exits or Exits()
+    exits = _exits(readings, stories) or job_exits or Exits()
     blame = _at_most(shifts.confidence, assign_blame(stories, exits, list(_node_findings(readings, exits))))
     clocks = _clocks(streams)
     last = next((story.last for story in stories.values() if story.last), None)
     # The lower median: one rank's clock may be wrong. (`statistics` takes as long to load as a small log to read.)
     clock = sorted(clocks)[(len(clocks) - 1) // 2] if clocks else None
-    green, stopped = _green(streams), next(_stopped(readings), None)
+    green, stopped = _green(streams), next(_stopped(readings, rules), None)
     return Run(key, stories, _outcome(stories, blame), blame, clock, last, green, stopped)
 
 
@@ -119,14 +120,18 @@ def _at_most(confidence: Confidence, blame: Blame | None) -> Blame | None:
     return replace(blame, finding=replace(blame.finding, confidence=confidence))
 
 
-def _stopped(readings: Sequence[LogReading]) -> Iterator[Finding]:
-    """The launcher's own traceback when a signal ended it, in its own log: the ranks do not know why they end."""
+def _stopped(readings: Sequence[LogReading], rules: RuleSet) -> Iterator[Finding]:
+    """The launcher's own traceback, in its own log: the ranks do not know why they end, or never began."""
     for reading in readings:
         for stream in reading.streams:
             for chain in stream.chains if stream.rank is None else ():
-                if chain[-1].short_type == "SignalException":
+                trace = chain[-1]
+                if trace.short_type == "SignalException":
                     kind = FoundKind(Category.CANCELLED)
-                    yield replace(of_trace(None, stream.name, chain[-1], kind), confidence=Confidence.LOW)
+                    yield replace(of_trace(None, stream.name, trace, kind), confidence=Confidence.LOW)
+                elif failed_to_launch(trace):
+                    kind = replace(classify(rules, trace.type, trace.message, Scene.SCRIPT), role=Role.CAUSE)
+                    yield replace(of_trace(None, stream.name, trace, kind), confidence=Confidence.MEDIUM)
 
 
 def _green(streams: Mapping[int, Sequence[StreamReading]]) -> frozenset[str]:
@@ -179,10 +184,12 @@ def _by_rank(readings: Sequence[LogReading], shifts: Shifts) -> dict[int, list[S
     return streams
 
 
-def _exits(readings: Iterable[LogReading]) -> Exits | None:
+def _exits(readings: Iterable[LogReading], stories: Mapping[int, RankStory]) -> Exits | None:
+    """What the launcher says of this start. It says nothing of one that went well after it had begun anew."""
+    green = bool(stories) and all(story.finished and story.first is None for story in stories.values())
     for reading in readings:
         report = reading.launcher
-        if report.failures:
+        if report.failures and not (report.restarted and green):
             exits = tuple(_by_signal(e) for e in report.failures)
             return Exits(reading.place.name, exits, report.rank_of_pid, len(report.ended_pids))
     return None

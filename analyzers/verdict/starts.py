@@ -11,8 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from analyzers.parsers.readings import LogReading
+from analyzers.parsers.tracebacks import Trace
 from analyzers.reading.layout import Kind, RunKey
 from analyzers.records import dataclass, field
+
+#: torchrun's frames: torch/distributed/launcher/api.py.
+_LAUNCHER = "torch/distributed/launcher/"
 
 
 @dataclass
@@ -41,7 +45,7 @@ def one_start_each(readings: Sequence[LogReading]) -> list[list[RunKey]]:
     """Sort the folders into starts, the parts of one start in the order of their ranks."""
     folders = _folders(readings)
     if not folders:
-        told = (r for r in readings if r.launcher.failures or (r.place.kind is Kind.RESULTS and r.streams))
+        told = (r for r in readings if _tells_of_a_start(r))
         return [[key] for key in sorted({r.place.run for r in told})]
     starts: list[list[_Folder]] = []
     for folder in sorted(folders, key=lambda one: (one.place, min(one.ranks, default=0), one.key.node, one.key)):
@@ -51,6 +55,18 @@ def one_start_each(readings: Sequence[LogReading]) -> list[list[RunKey]]:
         else:
             starts.append([folder])
     return [[folder.key for folder in start] for start in starts]
+
+
+def failed_to_launch(trace: Trace) -> bool:
+    """Whether an exception ended torchrun itself, and not a process of it: the ranks did not meet, as a rule."""
+    return trace.short_type != "ChildFailedError" and any(_LAUNCHER in frame.path for frame in trace.frames)
+
+
+def _tells_of_a_start(reading: LogReading) -> bool:
+    if reading.launcher.failures or (reading.place.kind is Kind.RESULTS and reading.streams):
+        return True
+    chains = [chain for stream in reading.streams for chain in stream.chains]
+    return reading.place.kind is Kind.LAUNCHER and any(failed_to_launch(chain[-1]) for chain in chains)
 
 
 def is_alone(reading: LogReading) -> bool:

@@ -8,7 +8,7 @@ from analyzers.parsers.torchrun import LauncherReader, LauncherReport
 from analyzers.reading.scan import Line
 from analyzers.rules import RuleSet
 from config.rule_files import rule_documents
-from tests.logs import bundle, peer_died, pytest_log, raised, ranks, torchrun_summary
+from tests.logs import SITE, bundle, peer_died, pytest_log, raised, ranks, torchrun_summary
 
 EARLY = (
     "W0505 08:08:52.005000 1100 torch/distributed/elastic/multiprocessing/api.py:908] Sending process 4001 closing "
@@ -75,3 +75,36 @@ def test_no_test_to_run_is_a_failure_of_the_collection(rules: RuleSet) -> None:
     files = ranks({}, stdout=dict.fromkeys(range(2), nothing), of=2)
     found = launched(rules, torchrun_summary([(0, 5), (1, 5)]), files)
     assert (found.category, found.confidence) == (Category.COLLECTION, Confidence.MEDIUM)
+
+
+ANEW = "WARNING:__main__:Detected flaky failure, attempt restart.\n"
+
+
+def test_a_start_after_the_last_failure_is_known_of() -> None:
+    assert not read(EARLY).restarted
+    assert read(EARLY + torchrun_summary([(2, -11)]) + ANEW).restarted
+    assert not read(EARLY + ANEW + EARLY).restarted
+
+
+def test_a_failure_before_a_restart_is_not_that_of_the_start_after_it(rules: RuleSet) -> None:
+    crashed = ranks({2: "Fatal Python error: Segmentation fault\n"}, folder="1/none_first001/attempt_0")
+    green = dict.fromkeys(range(4), pytest_log({"tests/unit_tests/a/test_a.py::test_b": "PASSED"}))
+    files = crashed | ranks({}, stdout=green, folder="2/none_second01/attempt_0")
+    launcher = EARLY + torchrun_summary([(2, -11)])
+    mended = analyze(bundle(files | {"launcher.log": launcher + ANEW}), rules)
+    assert mended.passed
+    assert [attempt.category for attempt in mended.attempts] == [Category.CRASH_NATIVE, None]
+    assert not analyze(bundle(files | {"launcher.log": launcher}), rules).passed
+
+
+def test_what_ended_the_launcher_itself_is_told_where_no_rank_began(rules: RuleSet) -> None:
+    lost = raised(
+        "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the store has failed.",
+        f"{SITE}/torch/distributed/launcher/api.py:268 launch_agent",
+    )
+    found = analyze(bundle({"1/launcher.log": lost}), rules)
+    assert (found.category, found.retryable, found.culprit_ranks) == (Category.NETWORK, True, ())
+    of_a_process = lost.replace(
+        "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError", "ChildFailedError"
+    )
+    assert analyze(bundle({"1/launcher.log": of_a_process}), rules).category is Category.UNKNOWN
