@@ -15,7 +15,8 @@ from aiohttp import web
 from bot.analysis import AnalysisPool
 from bot.contact import Contact
 from bot.contexts import Contexts
-from bot.engine.adapter import Engine, EngineSettings
+from bot.engine.adapter import Engine
+from bot.engine.settings import EngineSettings
 from bot.engine.sweep import Rounds, keep_sweeping
 from bot.github.gateway import Connection, Gateway, Limits
 from bot.github.shelf import Room, files_folder
@@ -199,7 +200,7 @@ async def _engine(app: web.Application) -> AsyncIterator[None]:
             database_url=settings.database_url, executor_id=settings.executor_id, grace_s=settings.shutdown_grace_s
         ),
         perform=performer.perform,
-        give_up=performer.give_up,
+        apologize=performer.apologize,
         observe=observe,
         count_rescued=metrics.rescued.inc,
         told=app[WATCH].told,
@@ -235,7 +236,7 @@ class _Performer:
         with structlog.contextvars.bound_contextvars(task=task.name, key=task.key, repo=task.repo.full_name):
             return await tasks.perform(task, await self._contexts.of(task.repo))
 
-    async def give_up(self, task: Task) -> None:
+    async def apologize(self, task: Task) -> None:
         with structlog.contextvars.bound_contextvars(task=task.name, key=task.key, repo=task.repo.full_name):
             await tasks.apologize(task, await self._contexts.of(task.repo))
 

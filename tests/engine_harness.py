@@ -8,8 +8,12 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from bot.engine.adapter import Engine, EngineSettings
+from bot.engine.adapter import Engine
+from bot.engine.settings import EngineSettings
 from handlers.context import Repo, Task
+
+#: `bot.engine.workflows.APOLOGY`, whose module may be loaded by a running engine only.
+APOLOGY = "apology"
 
 REPO = Repo(id=5, full_name="o/r", installation_id=9)
 Perform = Callable[[Task], Awaitable[Sequence[Task]]]
@@ -28,9 +32,10 @@ class Seen:
         self.rescued = 0
 
     def observe(self, done: Task, outcome: str, _took_s: float) -> None:
-        self.outcomes.append((done.key, outcome))
+        if done.name != APOLOGY:
+            self.outcomes.append((done.key, outcome))
 
-    async def give_up(self, failed: Task) -> None:
+    async def apologize(self, failed: Task) -> None:
         self.given_up.append(failed.key)
 
     def count(self, number: int) -> None:
@@ -46,7 +51,7 @@ async def engine(where: Path | str, perform: Perform, seen: Seen, **more: object
     running = Engine(
         replace(settings, **more),  # type: ignore[arg-type]
         perform=perform,
-        give_up=seen.give_up,
+        apologize=seen.apologize,
         observe=seen.observe,
         count_rescued=seen.count,
     )

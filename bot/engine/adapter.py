@@ -9,27 +9,22 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from bot.engine.documents import ARRIVALS, JOBS, PULLS, task_id
+from bot.engine.documents import ARRIVALS, JOBS, PULLS, load_task, place, task_id
 from bot.engine.locks import AliveLock, lock_for
+from bot.engine.settings import THREADS, EngineSettings, dbos_config
 from bot.engine.sqlite_file import index, lend_clock, write_ahead
 from bot.store.watch import Told, not_told
 from handlers.context import Task
 
 if TYPE_CHECKING:
-    from bot.engine.workflows import GiveUp, Observe, Perform
+    from bot.engine.workflows import Apologize, Observe, Perform
 
 log = structlog.get_logger()
 
-#: Constant for ever: dbos never touches rows of another version again, so a new one would strand work at every deploy.
-APPLICATION_VERSION = "1"
-#: dbos makes its pool the loop's default executor and grows it without a bound unless told otherwise.
-THREADS = 16
-SQLITE_POOL = 2
 COLLECT_EVERY_S = 3600.0
 #: Soon after the start: a process that never lives for an hour collects, too.
 COLLECT_FIRST_S = 60.0
@@ -58,18 +53,6 @@ class ExecutorInUseError(Exception):
     """Another living process uses our executor id; starting would make us redo what it is doing."""
 
 
-@dataclass(frozen=True)
-class EngineSettings:
-    """Where the engine keeps its rows, and how eager it is. Times in seconds."""
-
-    database_url: str
-    executor_id: str
-    polling_s: float = 0.1
-    rescue_every_s: float = 10.0
-    orphan_after_s: float = 20.0
-    grace_s: float = 8.0
-
-
 class Engine:
     """`start`, then `accept` as often as you like, then `close`. One per process at a time."""
 
@@ -78,14 +61,14 @@ class Engine:
         settings: EngineSettings,
         *,
         perform: Perform,
-        give_up: GiveUp,
+        apologize: Apologize,
         observe: Observe,
         count_rescued: Callable[[int], None],
         told: Told = not_told,
     ) -> None:
         self._told = told
         self._settings = settings
-        self._callbacks = (perform, give_up, observe)
+        self._callbacks = (perform, apologize, observe)
         self._count_rescued = count_rescued
         self._lock: AliveLock | None = None
         self._loops: list[asyncio.Task[None]] = []
@@ -120,16 +103,16 @@ class Engine:
         from bot.engine.intake import Intake  # noqa: PLC0415
         from bot.engine.rescue import Rescuer  # noqa: PLC0415
 
-        perform, give_up, observe = self._callbacks
-        self._worker = workflows.Worker(perform, give_up, observe)
+        perform, apologize, observe = self._callbacks
+        self._worker = workflows.Worker(perform, apologize, observe)
         workflows.install(self._worker)
         await asyncio.to_thread(write_ahead, self._settings.database_url)
         lend_clock()
-        DBOS(config=_dbos_config(self._settings))  # type: ignore[arg-type]
+        DBOS(config=dbos_config(self._settings))  # type: ignore[arg-type]
         DBOS.launch()  # on this loop, which is where it will run our coroutines
         await asyncio.to_thread(index, self._settings.database_url)
         await self._register_queues()
-        self._intake = Intake(self._settings.database_url, like=_dbos_config(self._settings))
+        self._intake = Intake(self._settings.database_url, like=dbos_config(self._settings))
         assert self._lock is not None  # noqa: S101 (start() took it)
         rescuer = Rescuer(
             self._settings.database_url,
@@ -164,15 +147,14 @@ class Engine:
     async def _revive(self, workflow_id: str) -> None:
         from dbos import DBOS  # noqa: PLC0415
 
-        known = await DBOS.list_workflows_async(workflow_ids=[workflow_id], load_input=False, load_output=False)
+        known = await DBOS.list_workflows_async(workflow_ids=[workflow_id], load_output=False)
         family = [*known, *await _children(workflow_id)]
         for row in family:
-            if row.status in FAILED:
+            if row.status in FAILED and row.input:
+                # Its row may have lost its place: dbos takes it out of its queue when it is set aside or cancelled.
+                spot = place(load_task(row.input["args"][0]))
                 await DBOS.rewind_workflow_async(
-                    row.workflow_id,
-                    start_step=1,
-                    queue_name=row.queue_name,
-                    queue_partition_key=row.queue_partition_key,
+                    row.workflow_id, start_step=1, queue_name=spot.queue, queue_partition_key=spot.partition
                 )
                 log.info("task.revived", workflow=row.workflow_id)
 
@@ -248,7 +230,7 @@ async def _children(workflow_id: str) -> list[Any]:
         rows = [
             row
             for parent in parents
-            for row in await DBOS.list_workflows_async(parent_workflow_id=parent, load_input=False, load_output=False)
+            for row in await DBOS.list_workflows_async(parent_workflow_id=parent, load_output=False)
         ]
         found += rows
         parents = [row.workflow_id for row in rows]
@@ -275,21 +257,3 @@ async def _every(
         except Exception as error:
             if not await told(error):
                 log.exception("engine.round_failed", action=getattr(action, "__name__", repr(action)))
-
-
-def _dbos_config(settings: EngineSettings) -> dict[str, Any]:
-    from dbos import DBOSPortableJSONSerializer  # noqa: PLC0415
-
-    config: dict[str, Any] = {
-        "name": "mlm-bot",
-        "system_database_url": settings.database_url,
-        "executor_id": settings.executor_id,
-        "application_version": APPLICATION_VERSION,
-        "max_executor_threads": THREADS,
-        # The default is pickle: whoever could write to the database would run code in the bot.
-        "serializer": DBOSPortableJSONSerializer(),
-        "log_level": "WARNING",
-    }
-    if settings.database_url.startswith("sqlite"):
-        config["sys_db_pool_size"] = SQLITE_POOL
-    return config

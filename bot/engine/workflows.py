@@ -33,10 +33,12 @@ MAX_RECOVERIES = 20
 
 #: The engine knows the function by it for ever.
 WORKFLOW = "task"
+#: Work of the engine's own: to tell whoever waits for a task that it failed. It waits for GitHub as all work does.
+APOLOGY = "apology"
 
 Perform = Callable[[Task], Awaitable[Sequence[Task]]]
 #: Tells the reader that a task failed for good.
-GiveUp = Callable[[Task], Awaitable[None]]
+Apologize = Callable[[Task], Awaitable[None]]
 #: (task, outcome, seconds)
 Observe = Callable[[Task, str, float], None]
 
@@ -57,7 +59,7 @@ class Worker:
     """What the running engine does with tasks. dbos is one per process, and so is this."""
 
     perform: Perform
-    give_up: GiveUp
+    apologize: Apologize
     observe: Observe
     closing: bool = False
     running: set[asyncio.Task[Any]] = field(default_factory=set)
@@ -79,7 +81,7 @@ async def perform_step(document: str) -> Outcome:
     started = loop.time()
     outcome = "failed"
     try:
-        follow_ups = await worker.perform(task)
+        follow_ups = await _perform(worker, task)
         outcome = "done"
         return {"follow_ups": [dump_task(one) for one in follow_ups], "wait_s": None}
     except RateLimitedError as limit:
@@ -108,15 +110,11 @@ async def perform_step(document: str) -> Outcome:
         worker.observe(task, outcome, loop.time() - started)
 
 
-@DBOS.step(name="give_up")
-async def give_up_step(document: str) -> None:
-    """Tell the reader that the task failed, as well as that can be done."""
-    worker, task = _workers[0], load_task(document)
-    try:
-        await worker.give_up(task)
-    except Exception:
-        # The failure itself is kept in the row below; that it could not be told is only worth a line.
-        log.exception("task.not_told", task=task.name, key=task.key, repo=task.repo.full_name)
+async def _perform(worker: Worker, task: Task) -> Sequence[Task]:
+    if task.name != APOLOGY:
+        return await worker.perform(task)
+    await worker.apologize(load_task(str(task.data["of"])))
+    return []
 
 
 @DBOS.workflow(name=WORKFLOW, max_recovery_attempts=MAX_RECOVERIES)
@@ -134,6 +132,14 @@ async def task_workflow(document: str, put_off: int) -> None:
         # it is, without its coroutine, and the rescuer takes it up.
         log.info("task.interrupted", why=type(error).__name__)
         raise asyncio.CancelledError from error
+    except TaskFailedError:
+        raise
+    except Exception as error:
+        if not worker.closing:
+            # It was done, but what follows from it cannot be stored; without a word the row would just end here.
+            log.exception("task.not_followed", document=document[:200])
+            await give_up(load_task(document), why=repr(error))
+        raise
 
 
 async def _carry_out(worker: Worker, document: str, put_off: int) -> None:
@@ -144,11 +150,11 @@ async def _carry_out(worker: Worker, document: str, put_off: int) -> None:
         if worker.closing:
             raise  # the row stays as it is, and the next start takes it up
         if not _is_outage(error):
-            await _give_up(worker, task, document, why=str(error))
+            await give_up(task, why=str(error))
             raise TaskFailedError(f"{task.name} {task.key} of {task.repo.full_name}: {error}") from error
         outcome = {"follow_ups": [], "wait_s": AWAY_WAIT_S}
     if outcome["wait_s"] is not None:
-        await _put_off(worker, task, put_off + 1, outcome["wait_s"])
+        await _put_off(task, put_off + 1, outcome["wait_s"])
     for one in outcome["follow_ups"]:
         await enqueue(load_task(one))
 
@@ -159,16 +165,19 @@ def _is_outage(error: Exception) -> bool:
     return isinstance(error, AWAY) or kept_as in {kind.__name__ for kind in AWAY}
 
 
-async def _give_up(worker: Worker, task: Task, document: str, *, why: str) -> None:
-    await give_up_step(document)
-    worker.observe(task, "gave_up", 0.0)
+async def give_up(task: Task, *, why: str) -> None:
+    """Say that a task failed for good: in the log, in a figure and, as work of its own, to whoever waits for it."""
+    _workers[0].observe(task, "gave_up", 0.0)
     log.error("task.gave_up", task=task.name, key=task.key, repo=task.repo.full_name, why=why)
+    if task.name != APOLOGY:
+        data = {"of": dump_task(task)}
+        await enqueue(Task(APOLOGY, task.repo, key=f"{task.name}-{task.key}", data=data, pull=task.pull))
 
 
-async def _put_off(worker: Worker, task: Task, times: int, wait_s: float) -> None:
+async def _put_off(task: Task, times: int, wait_s: float) -> None:
     if times > MAX_PUT_OFF:
         why = f"put off {MAX_PUT_OFF} times"
-        await _give_up(worker, task, dump_task(task), why=why)
+        await give_up(task, why=why)
         raise TaskFailedError(f"{task.name} {task.key} of {task.repo.full_name}: {why}")
     await enqueue(later(task, after_s=pause_s(wait_s, times)), put_off=times)
 
