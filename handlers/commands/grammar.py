@@ -123,6 +123,8 @@ def parse_line(line: str) -> Parsed:
 def _unquoted(text: str) -> tuple[str, ...]:
     """Propose the line without its quotation marks, if it then makes sense."""
     words = text.replace("'", "").replace('"', "").split()
+    if any(word.casefold() in NAMES for word in words):
+        return _several(words).nearest
     plain = shlex.join(["/mlm", *words])
     return (plain,) if words and not isinstance(_parse(words), Unclear) else _proposals(words)
 
