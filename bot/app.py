@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,12 +15,13 @@ from aiohttp import web
 from bot.analysis import AnalysisPool
 from bot.contact import Contact
 from bot.contexts import Contexts
-from bot.engine.adapter import Engine
+from bot.engine.adapter import EndingError, Engine
 from bot.engine.settings import EngineSettings
 from bot.engine.sweep import Rounds, keep_sweeping
 from bot.github.gateway import Connection, Gateway, Limits
 from bot.github.shelf import Room, files_folder
 from bot.missed import Parts, means_of
+from bot.performer import Performer
 from bot.readiness import Readiness
 from bot.store.store import Database
 from bot.store.watch import Watch
@@ -32,7 +33,7 @@ from bot.web.precedence import Precedence
 from bot.web.strangers import Strangers
 from bot.web.webhook import MAX_BODY, Slim, Webhook
 from config.settings import Settings
-from handlers import events, tasks
+from handlers import events
 from handlers.context import Event, Task
 
 log = structlog.get_logger()
@@ -56,6 +57,8 @@ ROUNDS = web.AppKey("rounds", Rounds)
 FORGET_EVERY_S = 6 * 3600.0
 #: Soon after the start: a process that never lives for six hours forgets, too.
 FORGET_FIRST_S = 90.0
+#: A second after we are told to stop, whoever still waits for the database is answered, while that can be done.
+LAST_ACCEPT_S = 1.0
 #: Seconds without a byte; the time that a large download takes in all is not limited.
 SILENCE_LIMIT_S = 60.0
 
@@ -83,6 +86,7 @@ def build_app(
     app.cleanup_ctx.extend([_session, _database, _analysis, _gateway, _engine, _contact, _sweep])
     if not listen_first:
         app.cleanup_ctx.append(_first_contact)
+    app.on_shutdown.append(_turn_away)
     token = settings.viewer_token
     app.router.add_get("/", Index(token.get_secret_value() if token else None).show)
     app.router.add_post("/webhook", _deliver)
@@ -194,7 +198,7 @@ async def _engine(app: web.Application) -> AsyncIterator[None]:
         metrics.tasks.labels(task.name, outcome).inc()
         metrics.task_seconds.labels(task.name).observe(took_s)
 
-    performer = _Performer(app[CONTEXTS], app[PRECEDENCE])
+    performer = Performer(app[CONTEXTS], app[PRECEDENCE])
     engine = Engine(
         EngineSettings(
             database_url=settings.database_url, executor_id=settings.executor_id, grace_s=settings.shutdown_grace_s
@@ -211,6 +215,11 @@ async def _engine(app: web.Application) -> AsyncIterator[None]:
     await engine.close()
 
 
+async def _turn_away(app: web.Application) -> None:
+    """Let those who wait for the database have their answer before their connections are closed."""
+    asyncio.get_running_loop().call_later(LAST_ACCEPT_S, app[ENGINE].turn_away)
+
+
 async def _sweep(app: web.Application) -> AsyncIterator[None]:
     settings, contexts, rounds = app[SETTINGS], app[CONTEXTS], app[ROUNDS]
     if not rounds.every_s:
@@ -222,23 +231,6 @@ async def _sweep(app: web.Application) -> AsyncIterator[None]:
     yield
     sweeping.cancel()
     await asyncio.gather(sweeping, return_exceptions=True)
-
-
-class _Performer:
-    """Carries out tasks with the context of their repository, when deliveries leave room for it."""
-
-    def __init__(self, contexts: Contexts, precedence: Precedence) -> None:
-        self._contexts = contexts
-        self._precedence = precedence
-
-    async def perform(self, task: Task) -> Sequence[Task]:
-        await self._precedence.give_way()
-        with structlog.contextvars.bound_contextvars(task=task.name, key=task.key, repo=task.repo.full_name):
-            return await tasks.perform(task, await self._contexts.of(task.repo))
-
-    async def apologize(self, task: Task) -> None:
-        with structlog.contextvars.bound_contextvars(task=task.name, key=task.key, repo=task.repo.full_name):
-            await tasks.apologize(task, await self._contexts.of(task.repo))
 
 
 def _slim(app: web.Application) -> Slim:
@@ -262,8 +254,11 @@ def _webhook(app: web.Application) -> Webhook:
 
     async def accept(task: Task) -> bool:
         watch.refuse()
-        with app[PRECEDENCE].storing():
-            new = await engine.accept(task)
+        try:
+            with app[PRECEDENCE].storing():
+                new = await engine.accept(task)
+        except EndingError as error:
+            raise NotReadyError(str(error)) from None
         database.file.check()  # afterwards: what was written into a file without a name is not accepted
         return new
 

@@ -53,6 +53,10 @@ class ExecutorInUseError(Exception):
     """Another living process uses our executor id; starting would make us redo what it is doing."""
 
 
+class EndingError(Exception):
+    """The engine is stopping: nothing is stored any more, and whoever asks has to come again."""
+
+
 class Engine:
     """`start`, then `accept` as often as you like, then `close`. One per process at a time."""
 
@@ -138,6 +142,10 @@ class Engine:
         """Return once the task is durable: True if it is new, False if its key was known.
 
         A known task that had failed is taken up again: that is what a redelivery is for.
+
+        Raises:
+            EndingError: the engine is stopping.
+            What the database raises when it cannot be had.
         """
         if await self._intake.store(task):
             return True
@@ -187,6 +195,11 @@ class Engine:
             rows = await DBOS.list_workflows_async(status=state, limit=COUNT_LIMIT, load_input=False, load_output=False)
             counts[state] = len(rows)
         return counts
+
+    def turn_away(self) -> None:
+        """Accept nothing from now on: whoever waits or comes gets an `EndingError` at once."""
+        if self._intake is not None:
+            self._intake.turn_away()
 
     async def close(self) -> None:
         """Let running tasks finish for `grace_s`, then stop them where they are: the next start takes them up."""

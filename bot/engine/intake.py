@@ -14,6 +14,7 @@ import sqlalchemy as sa
 import structlog
 from dbos import DBOSClient, EnqueueOptions, error
 
+from bot.engine.adapter import EndingError
 from bot.engine.documents import dump_task, place, task_id
 from bot.engine.workflows import WORKFLOW, enqueue
 from handlers.context import Task
@@ -26,6 +27,8 @@ BATCH = 64
 BUSY_S = 5.0
 #: How long a connection to PostgreSQL may take to be made, in seconds (libpq's option).
 CONNECT = {"connect_timeout": 5}
+
+ENDING = "the bot is being stopped"
 
 Waiting = tuple[Task, asyncio.Future[bool]]
 
@@ -47,26 +50,41 @@ class Intake:
         self._waiting: list[Waiting] = []
         self._storing: asyncio.Task[None] | None = None
         self._alone: set[asyncio.Task[None]] = set()
+        self._asked: set[asyncio.Future[bool]] = set()
+        self._ending = False
 
     async def store(self, task: Task) -> bool:
         """Return once the task is durable: True if it is new, False if its id is known.
 
         Raises:
+            EndingError: nothing is stored any more; it may have been, and the same id is harmless then.
             What the database raises when it cannot be had.
         """
+        if self._ending:
+            raise EndingError(ENDING)
         stored: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._asked.add(stored)
+        stored.add_done_callback(self._asked.discard)
         self._waiting.append((task, stored))
         if self._storing is None:
             self._storing = asyncio.create_task(self._store_all())
         return await stored
 
+    def turn_away(self) -> None:
+        """Store nothing from now on, and answer all who wait."""
+        self._ending = True
+        for stored in self._asked:
+            if not stored.done():
+                stored.set_exception(EndingError(ENDING))
+
     async def close(self) -> None:
         """Let go of the database; nothing may be stored afterwards."""
+        self.turn_away()
         if self._storing is not None:
             await asyncio.wait([self._storing], timeout=BUSY_S)  # a server that is gone may keep it for longer
         for alone in self._alone:
             alone.cancel()
-        await asyncio.gather(*self._alone)
+        await asyncio.gather(*self._alone, return_exceptions=True)
         self._thread.shutdown(wait=False, cancel_futures=True)
         self._database.dispose()
 
@@ -138,8 +156,7 @@ async def _store_one(task: Task, stored: asyncio.Future[bool]) -> None:
     except error.DBOSWorkflowIDInUseError:
         new = False
     except asyncio.CancelledError:
-        stored.cancel()  # all ends, or nobody waits any longer
-        return
+        return  # nobody waits any longer
     except Exception as why:  # noqa: BLE001 (it is handed to whoever waits)
         if not stored.done():
             stored.set_exception(why)

@@ -40,7 +40,7 @@ EVENT_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 
 #: (event, delivery id, payload) -> the slimmed event, or None if it needs no work; ValueError if it is malformed.
 Slim = Callable[[str, str, Mapping[str, Any]], Event | None]
-#: Stores the task durably; True if it was new, False if it was there already.
+#: Stores the task durably; True if it was new, False if it was there already. NotReadyError: not now.
 Accept = Callable[[Task], Awaitable[bool]]
 
 
@@ -127,6 +127,8 @@ class Webhook:
                 new = await self.accept(delivery_task(slimmed))
         except TimeoutError:
             return 503, "busy"
+        except NotReadyError:
+            return 503, "not_ready"
         except Exception as error:
             # A full disk, a database that is gone: the delivery can be sent again, which 503 says.
             if not await self.told(error):

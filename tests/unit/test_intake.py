@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 from engine_harness import Seen, engine, idle, task
 
-from bot.engine.adapter import Engine
+from bot.engine.adapter import EndingError, Engine
 from handlers.context import Task
 
 #: What differs from one row to the next, and the id of an application in dbos's own cloud, which nothing reads.
@@ -142,5 +142,26 @@ async def test_one_that_waits_for_the_database_keeps_nobody_waiting(
             await asyncio.sleep(0.1)
             assert await running.accept(task("next"))
         assert not stuck.done()
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(EndingError):
         await stuck
+
+
+async def test_who_waits_when_the_engine_stops_is_answered_at_once(tmp_path: Path) -> None:
+    """The database is locked for as long as that takes, and nobody is left to GitHub's patience."""
+    seen = Seen()
+    async with engine(tmp_path, nothing, seen) as running:
+        other = sqlite3.connect(tmp_path / "engine.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        waiting = [asyncio.create_task(running.accept(task("being-written")))]
+        await asyncio.sleep(0.2)
+        waiting += [asyncio.create_task(running.accept(task(key))) for key in ("in-line", "behind")]
+        await asyncio.sleep(0)
+        running.turn_away()
+        async with asyncio.timeout(2):  # less than SQLite waits for the lock
+            answers = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [EndingError] * 3
+        with pytest.raises(EndingError):
+            await running.accept(task("late"))
+        other.execute("ROLLBACK")
+        other.close()
+    assert not {key for key, _ in seen.outcomes} & {"in-line", "behind", "late"}
