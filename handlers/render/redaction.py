@@ -16,12 +16,10 @@ from analyzers.records import replace
 from analyzers.surroundings import Relation
 
 from .clean_text import clean
+from .wraps import redact_wrapped
 
 #: The value part of a setting: quoted, or up to the next blank.
 _VALUE = r"""(?:"[^"\n]{1,4096}"|'[^'\n]{1,4096}'|[^\s"',;&]{4,4096})"""
-
-#: Where a launcher broke a line: its prefix stands within the secret.
-_WRAP = r"(?:\n[ \t]*\[?(?:default|rank)\d+\]?[:|]?[ ]?)"
 
 #: kind -> what it looks like. With a group named `keep`, that part stays and the rest goes.
 KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
@@ -35,19 +33,20 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("mask", pattern(r"(?P<keep>::add-mask::)[^\n]+")),
     (
         "authorization",
-        pattern(r"(?i)(?P<keep>\b(?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?)[^\s'\"]+(?:[ \t]+[^\s'\",]+)?"),
+        pattern(
+            r"(?i)(?P<keep>\b(?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?)(?!\[redacted)"
+            r"[^\s'\"]+(?:[ \t]+[^\s'\",]+)?"
+        ),
     ),
     ("authorization", pattern(r"(?P<keep>\b[Bb]earer )[A-Za-z0-9._~+/=-]{12,}")),
     ("url-password", pattern(r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://)[^\s/'\"<>]{1,1024}@")),
     ("netrc", pattern(r"(?P<keep>\bmachine\s+\S+\s+login\s+\S+\s+password\s+)\S+")),
-    ("github-token", pattern(rf"\bgh[opsur]_(?=[A-Za-z0-9]{{0,35}}{_WRAP})(?:{_WRAP}?[A-Za-z0-9]){{36}}")),
-    ("huggingface-token", pattern(rf"\bhf_(?=[A-Za-z0-9]{{0,33}}{_WRAP})(?:{_WRAP}?[A-Za-z0-9]){{34}}")),
     (
         "github-token",
         pattern(r"\bgh[opsur]_[A-Za-z0-9_.\-]{16,}|gh[opsur]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{16,}"),
     ),
     ("gitlab-token", pattern(r"\bgl(?:pat|ptt|rt|cbt|dt)-[A-Za-z0-9_\-.]{16,}")),
-    ("aws-key", pattern(r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b")),
+    ("aws-key", pattern(r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}")),
     ("huggingface-token", pattern(r"\b(?:hf|api_org)_[A-Za-z0-9]{20,}\b")),
     ("nvidia-token", pattern(r"\bnvapi-[A-Za-z0-9_\-]{16,}")),
     ("wandb-key", pattern(r"\bwandb_v\d_[A-Za-z0-9_]{16,}")),
@@ -113,7 +112,7 @@ KEY_REST = pattern(r"[A-Za-z0-9+/]{2,76}={0,2}[ \t]*$")
 
 def redact(text: str) -> str:
     """Replace what looks like a secret. Call it on cleaned text: a colour inside a token would hide it."""
-    text = _without_key_bodies(text)
+    text = redact_wrapped(_without_key_bodies(text), KINDS)
     for kind, secret in KINDS:
         text = secret.sub(lambda match, kind=kind: _kept(match) + f"[redacted:{kind}]", text)  # type: ignore[misc]
     return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import random
 import string
 import uuid
 from typing import Any
@@ -89,6 +90,87 @@ def test_a_secret_of_any_shape_is_never_shown(kind: str, data: Any) -> None:
         assert secret not in shown
         assert "[redacted:" in shown
     assert secret not in prose(prefix + hidden, limit=4000)
+
+
+#: What stands in the middle of a secret where a launcher or a terminal broke it.
+BREAKS = ("\n[rank0]: ", "\n[default3]:", "[rank12]:", "[default0]: ", "\n2026-01-01T00:00:00.1234567Z [rank0]: ")
+
+
+def made_up(kind: str, chance: random.Random) -> tuple[str, str]:
+    """A secret as they are given out: hypothesis's own are mostly zeros, which no guess takes for a secret."""
+
+    def word(alphabet: str, length: int) -> str:
+        return "".join(chance.choices(alphabet, k=length))
+
+    capitals, hexadecimal = string.ascii_uppercase + string.digits, "0123456789abcdef"
+    jwt = ".".join(word(URL_SAFE, length) for length in (30, 60, 43))
+    secret = {
+        "aws": word(capitals, 16),
+        "wandb": word(hexadecimal, 40),
+        "basic": base64.b64encode(chance.randbytes(30)).decode(),
+        "jwt": jwt,
+        "github with dots": jwt,
+    }.get(kind) or word(WORD, 60)
+    before, behind = {
+        "github": ("ghp_", ""),
+        "github with dots": ("ghs_12345_eyJ", ""),
+        "fine-grained": ("github_pat_", ""),
+        "aws": ("AKIA", ""),
+        "aws secret": ("AWS_SECRET_ACCESS_KEY=", ""),
+        "url": ("https://me:", "@pypi.example.com/simple"),
+        "basic": ("Authorization: Basic ", ""),
+        "bearer": ("authorization: Bearer ", ""),
+        "huggingface": ("hf_", ""),
+        "wandb": ("WANDB_API_KEY=", ""),
+        "ngc": ("nvapi-", ""),
+        "jwt": ("eyJ", ""),
+    }[kind]
+    return f"{before}{secret}{behind}", secret
+
+
+@pytest.mark.parametrize("mark", BREAKS)
+@pytest.mark.parametrize("kind", sorted({*SECRETS} - {"mask", "netrc", "pem"}))
+def test_a_secret_that_a_rank_prefix_breaks_is_never_shown(kind: str, mark: str) -> None:
+    """Wherever it is broken; what comes behind it stays."""
+    chance = random.Random(7)
+    for _ in range(3):
+        whole, secret = made_up(kind, chance)
+        begin = whole.index(secret)
+        # Letters alone may be a word: then the piece behind the break stays, and the one before it does not.
+        for at in (at for at in range(begin + 1, begin + len(secret) - 8) if any(map(str.isdigit, whole[at:]))):
+            for follows in ("", "\n[rank0]: RuntimeError: after", " and after"):
+                shown = redact_text(f"[rank0]: {whole[:at]}{mark}{whole[at:]}{follows}")
+                left = [secret[i : i + 8] for i in range(len(secret) - 8) if secret[i : i + 8] in shown]
+                assert not left, (whole, at, shown)
+                assert shown.endswith(follows), shown
+
+
+@pytest.mark.parametrize("kind", ["github", "wandb", "ngc", "jwt"])
+def test_a_secret_at_the_edge_of_a_terminal_is_never_shown(kind: str) -> None:
+    whole, secret = made_up(kind, random.Random(11))
+    shown = redact_text(f"{'x' * 50} {whole[:-12]}\n{whole[-12:]}\nafter")
+    assert secret[-12:] not in shown
+    assert shown.endswith("\nafter")
+
+
+@pytest.mark.parametrize("prefix", ["\n", "\n[rank0]: ", "\n[default1]:"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "HOME=/root",
+        'File "/opt/venv2/lib/a.py", line 3, in run',
+        "megatron/core/moe2/router.py:12 failed",
+        "step100 done",
+        "RuntimeError: NCCL error",
+        "PATH=/usr/local/cuda-12/bin:/bin",
+        "2026-01-01 00:00:00 INFO started",
+        "torch.distributed.elastic2 exited",
+    ],
+)
+def test_the_line_behind_a_secret_stays(prefix: str, line: str) -> None:
+    for secret in ("HF_TOKEN=abcdef123456", f"ghp_{'a1B2' * 9}", "Authorization: Bearer abcdefgh12345678"):
+        shown = redact_text(f"[rank0]: {secret}{prefix}{line}")
+        assert shown.endswith(f"]{prefix}{line}")
 
 
 @given(st.binary(min_size=48, max_size=300), st.integers(0, 7))
