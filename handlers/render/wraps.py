@@ -10,6 +10,7 @@ Source: torch 2.13, distributed/elastic/multiprocessing/tail_log.py (a prefix be
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -73,7 +74,8 @@ def _span(text: str, joined: str, breaks: Sequence[_Broken], kind: str, match: r
     """Return where in the text the secret stands with all its pieces; None if it has one piece only."""
     kept = match.groupdict().get("keep")
     begin = match.end("keep") if kept else match.start()
-    inside = [one for one in breaks if begin < one.joined < match.end()]
+    first = bisect_right(breaks, begin, key=_joined)
+    inside = breaks[first : bisect_left(breaks, match.end(), key=_joined)]
     if not inside:
         return None
     ends = [*(one.joined for one in inside[1:]), match.end()]
@@ -84,8 +86,12 @@ def _span(text: str, joined: str, breaks: Sequence[_Broken], kind: str, match: r
         last = broken.end + end - broken.joined
     if last is None:
         return None
-    before = [one for one in breaks if one.joined <= begin]
-    return begin + sum(one.end - one.start for one in before), last
+    taken = breaks[first - 1].end - breaks[first - 1].joined if first else 0
+    return begin + taken, last
+
+
+def _joined(broken: _Broken) -> int:
+    return broken.joined
 
 
 def _goes_on(text: str, piece: str, broken: _Broken, kind: str) -> bool:
