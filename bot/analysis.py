@@ -6,7 +6,7 @@ Each worker is a pool of one process, so that killing one never breaks what anot
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import errno
 import multiprocessing
 import os
 import signal
@@ -14,8 +14,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from weakref import WeakValueDictionary
 
 import structlog
@@ -30,10 +31,20 @@ log = structlog.get_logger()
 
 #: A new process may need this long to import the analyzers on a busy machine.
 START_LIMIT_S = 60.0
+#: How long it is waited for how a process ended that is known to be dead, in seconds.
+ENDED_S = 5.0
+DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+#: Why a job's logs were not read, or not all of them: too long, too much memory, our disk, a dead worker, a bug.
+Reason = Literal["time", "memory", "disk", "crash", "bug"]
+REASONS: tuple[Reason, ...] = ("time", "memory", "disk", "crash", "bug")
 #: What artifacts said is kept for the other jobs of their runs, up to so many bytes in all; mostly some 20 KB each.
 SAID_KEPT_BYTES = 32 * 1024**2
 Diagnose = Callable[[str, Fetched | None, Sequence[Fetched], Mapping[str, Said]], Answer]
 Result = TypeVar("Result")
+
+
+class KilledError(BrokenExecutor):
+    """A worker was killed, and not by us."""
 
 
 class Worker:
@@ -42,21 +53,29 @@ class Worker:
     def __init__(self, spool: Path | None) -> None:
         self._spool = spool
         self._pool: ProcessPoolExecutor | None = None
-        self._pid = 0
+        self._process: BaseProcess | None = None
 
     async def run(self, work: Callable[..., Result], *given: Any, limit_s: float) -> Result:
         """Do this in the process.
 
         Raises:
             TimeoutError: it took longer than `limit_s`; the process is gone.
-            BrokenExecutor: the process died.
+            MemoryError: it wanted more than `MEMORY_LIMIT`; the process is gone.
+            KilledError: the process was killed, as the kernel does for want of memory.
+            BrokenExecutor: the process died otherwise.
         """
         loop = asyncio.get_running_loop()
         try:
             pool = await self._started()
             async with asyncio.timeout(limit_s):
                 return await loop.run_in_executor(pool, work, *given)
-        except (TimeoutError, BrokenExecutor, asyncio.CancelledError):
+        except BrokenExecutor as error:
+            killed = await self._was_killed()
+            self.kill()
+            if killed:
+                raise KilledError("the worker was killed") from error
+            raise
+        except (TimeoutError, MemoryError, asyncio.CancelledError):
             self.kill()
             raise
 
@@ -76,19 +95,31 @@ class Worker:
             before = {child.pid for child in multiprocessing.active_children()}
             started = self._pool.submit(os.getpid)
             # Known before it has imported anything, so that even a process that is just starting can be ended.
-            self._pid = next(
-                (child.pid or 0 for child in multiprocessing.active_children() if child.pid not in before), 0
+            self._process = next(
+                (child for child in multiprocessing.active_children() if child.pid not in before), None
             )
             async with asyncio.timeout(START_LIMIT_S):
-                self._pid = await asyncio.wrap_future(started)
+                pid = await asyncio.wrap_future(started)
+            self._process = next((child for child in multiprocessing.active_children() if child.pid == pid), None)
         return self._pool
+
+    @property
+    def pid(self) -> int:
+        """The process that there is now; 0 if there is none."""
+        return (self._process.pid if self._process is not None else None) or 0
+
+    async def _was_killed(self) -> bool:
+        process = self._process
+        if process is None:
+            return False
+        await asyncio.to_thread(process.join, ENDED_S)  # it is dead; the pool's own thread may be asking just now
+        return process.exitcode == -signal.SIGKILL
 
     def kill(self) -> None:
         """End the process at once, whatever it is doing."""
-        pool, self._pool, pid, self._pid = self._pool, None, self._pid, 0
-        if pid:
-            with contextlib.suppress(ProcessLookupError):  # it died by itself
-                os.kill(pid, signal.SIGKILL)
+        pool, self._pool, process, self._process = self._pool, None, self._process, None
+        if process is not None:
+            process.kill()
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -116,9 +147,19 @@ class AnalysisPool:
     """The workers, and what they found: an artifact is read once, whichever jobs of its repository ask for it."""
 
     def __init__(
-        self, *, workers: int, limit_s: float, diagnose: Diagnose = diagnose_files, folder: Path | None = None
+        self,
+        *,
+        workers: int,
+        limit_s: float,
+        diagnose: Diagnose = diagnose_files,
+        folder: Path | None = None,
+        observe: Callable[[Reason], None] = lambda _reason: None,
     ) -> None:
-        """Keep answers in `folder`, the one of the downloads, too; without one they are forgotten with the process."""
+        """Keep answers in `folder`, the one of the downloads, too; without one they are forgotten with the process.
+
+        `observe` is told of each job whose logs were not read, or not all of them.
+        """
+        self._observe = observe
         self._limit_s = limit_s
         self._diagnose = diagnose
         self._workers = [Worker(folder) for _ in range(workers)]
@@ -145,6 +186,8 @@ class AnalysisPool:
                 return known
             found = await self._read(job)
             if isinstance(found, Answer):
+                if found.hindered:
+                    self._fail("disk", job)
                 self._said.update({(job.repo_id, digest): said for digest, said in found.said.items() if _fits(said)})
                 if found.lasting:
                     await self._answers.keep(job.repo_id, asked, found.diagnosis)
@@ -169,17 +212,28 @@ class AnalysisPool:
         try:
             return await worker.run(self._diagnose, *job.files, known, limit_s=self._limit_s)
         except TimeoutError:
-            log.warning("analysis.too_slow", job=job.name, limit_s=self._limit_s)
+            self._fail("time", job, limit_s=self._limit_s)
             return f"The logs could not be analysed within {self._limit_s:.0f} s, so the reading was stopped."
+        except (MemoryError, KilledError):
+            self._fail("memory", job)
+            return "The analysis of the logs needed more memory than there is, so the reading was stopped."
         except BrokenExecutor:
-            log.warning("analysis.died", job=job.name)
-            return "The analysis of the logs ended unexpectedly, most likely for want of memory."
-        except Exception:
-            # A bug of an analyzer on this log: the reader is told, we read the traceback.
-            log.exception("analysis.failed", job=job.name)
+            self._fail("crash", job)
+            return "The analysis of the logs ended unexpectedly, so they were not read."
+        except Exception as error:  # noqa: BLE001 (a bug of an analyzer on this log costs one answer)
+            if isinstance(error, OSError) and error.errno in DISK_FULL:
+                self._fail("disk", job)
+                return "The analysis of the logs found the disk of the bot full, so the reading was stopped."
+            # The reader is told, we read the traceback.
+            self._fail("bug", job, exc_info=True)
             return "The analysis of the logs failed on something in them; this is a bug of the bot."
         finally:
             self._idle.put_nowait(worker)
+
+    def _fail(self, reason: Reason, job: Job, **more: Any) -> None:
+        """Note that a job's logs were not read, or not all of them."""
+        self._observe(reason)
+        log.warning("analysis.failed", reason=reason, job=job.name, **more)
 
     def read_ahead(self, path: Path, names: frozenset[str]) -> Awaitable[tuple[bytes, int] | None] | None:
         """Have members of an archive that is still arriving read (`bot.github.ahead`), if a worker is idle."""

@@ -57,12 +57,13 @@ class Answer:
 
     The bytes are this module's own: they go from worker to worker through the server, which does not look into them,
     and nowhere else. `lasting`: nothing but the files themselves made it what it is; where a file had vanished or the
-    disk was full, the same question may have a better answer next time.
+    disk was full (`hindered`), the same question may have a better answer next time.
     """
 
     diagnosis: Diagnosis
     said: Mapping[str, Said] = field(default_factory=dict)
     lasting: bool = True
+    hindered: bool = False
 
 
 def diagnose_files(
@@ -82,7 +83,7 @@ def diagnose_files(
     log_path = job_log.path if job_log is not None else None
     found: list[Diagnosis] = []
     said: dict[str, Said] = {}
-    lasting = True
+    lasting, hindered = True, False
     for one in artifacts:
         if one.path is None:
             continue
@@ -96,7 +97,7 @@ def diagnose_files(
             lasting = False
             continue
         found.append(diagnosis)
-        lasting = lasting and not read.hindered
+        lasting, hindered = lasting and not read.hindered, hindered or read.hindered
         if one.digest and read != joined and not read.hindered:
             said[one.digest] = (pickle.dumps(read, pickle.HIGHEST_PROTOCOL),)
     if not found and log_path is not None:
@@ -108,7 +109,9 @@ def diagnose_files(
     best = min(found, key=_explains_less, default=None)
     if best is None:
         best = unknown("Neither the job's log nor an artifact of it could be read.")
-    return Answer(replace(best, read=replace(best.read, skipped=(*best.read.skipped, *missing))), said, lasting)
+    return Answer(
+        replace(best, read=replace(best.read, skipped=(*best.read.skipped, *missing))), said, lasting, hindered
+    )
 
 
 def read_ahead(path: str, names: frozenset[str]) -> tuple[bytes, int] | None:

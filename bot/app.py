@@ -12,7 +12,7 @@ import aiohttp
 import structlog
 from aiohttp import web
 
-from bot.analysis import AnalysisPool
+from bot.analysis import REASONS, AnalysisPool
 from bot.contact import Contact
 from bot.contexts import Contexts
 from bot.engine.adapter import EndingError, Engine
@@ -150,7 +150,10 @@ async def _analysis(app: web.Application) -> AsyncIterator[None]:
     settings = app[SETTINGS]
     folder = files_folder(settings.data_dir)
     workers, limit_s = settings.analysis_workers, settings.analysis_limit_s
-    pool = app[ANALYSIS] = AnalysisPool(workers=workers, limit_s=limit_s, folder=folder)
+    failures = {reason: app[METRICS].analyses.labels(reason) for reason in REASONS}  # shown from the start
+    pool = app[ANALYSIS] = AnalysisPool(
+        workers=workers, limit_s=limit_s, folder=folder, observe=lambda reason: failures[reason].inc()
+    )
     yield
     await pool.close()
 

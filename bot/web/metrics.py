@@ -35,6 +35,12 @@ class Metrics:
             ["what"],
             registry=self.registry,
         )
+        self.analyses = Counter(
+            "mlm_analysis_failures",
+            "Jobs whose logs were not read, or not all of them",
+            ["reason"],
+            registry=self.registry,
+        )
         self.rescued = Counter("mlm_rescued", "Pieces of work taken over from a dead process", registry=self.registry)
 
     def render(self) -> web.Response:

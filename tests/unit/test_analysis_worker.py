@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import multiprocessing
 import os
 import signal
@@ -11,6 +12,9 @@ import zipfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
+
+import structlog
 
 from analyzers.model import Category
 from bot.analysis import AnalysisPool
@@ -26,6 +30,14 @@ def by_job_name(
         time.sleep(600)
     if job_name == "dies":
         os.kill(os.getpid(), signal.SIGKILL)
+    if job_name == "aborts":
+        os.abort()
+    if job_name == "swallows":
+        raise MemoryError
+    if job_name == "fills":
+        raise OSError(errno.ENOSPC, "No space left on device")
+    if job_name == "fills in part":
+        return Answer(unknown(f"{job_name} in {os.getpid()}"), lasting=False, hindered=True)
     if job_name == "raises":
         raise ValueError("bug")
     if job_name == "slow":
@@ -35,9 +47,9 @@ def by_job_name(
 
 @asynccontextmanager
 async def pool(
-    workers: int = 1, diagnose: Callable[..., Answer] = by_job_name, limit_s: float = 60.0
+    workers: int = 1, diagnose: Callable[..., Answer] = by_job_name, limit_s: float = 60.0, **more: Any
 ) -> AsyncIterator[AnalysisPool]:
-    made = AnalysisPool(workers=workers, limit_s=limit_s, diagnose=diagnose)
+    made = AnalysisPool(workers=workers, limit_s=limit_s, diagnose=diagnose, **more)
     try:
         yield made
     finally:
@@ -57,8 +69,29 @@ async def test_each_misfortune_is_told_and_the_next_job_is_read() -> None:
         assert "within 4 s" in await ask(analysis, "hangs")
         second = await ask(analysis, "fine")
         assert second != first
-        assert "ended unexpectedly" in await ask(analysis, "dies")
+        assert "more memory" in await ask(analysis, "dies")
         assert await ask(analysis, "fine") not in {first, second}
+
+
+async def test_each_misfortune_is_counted_by_its_reason() -> None:
+    reasons: list[str] = []
+    async with pool(limit_s=4.0, observe=reasons.append) as analysis:
+        for job_name, reason in (
+            ("fine", None),
+            ("raises", "bug"),
+            ("fills", "disk"),
+            ("fills in part", "disk"),
+            ("swallows", "memory"),
+            ("dies", "memory"),
+            ("aborts", "crash"),
+            ("hangs", "time"),
+        ):
+            with structlog.testing.capture_logs() as said:
+                summary = await ask(analysis, job_name)
+            assert reasons[-1:] == ([reason] if reason else [])
+            assert [line["reason"] for line in said if line["event"] == "analysis.failed"] == reasons[-1:]
+            assert ("bug of the bot" in summary) == (reason == "bug")
+    assert len(reasons) == 7
 
 
 async def test_the_event_loop_has_nothing_to_do_meanwhile(tmp_path: Path) -> None:
@@ -82,7 +115,7 @@ async def test_the_event_loop_has_nothing_to_do_meanwhile(tmp_path: Path) -> Non
 async def test_workers_can_be_started_ahead_of_the_work() -> None:
     async with pool(workers=2) as analysis:
         await analysis.warm()
-        pids = {worker._pid for worker in analysis._workers}
+        pids = {worker.pid for worker in analysis._workers}
         assert len(pids) == 2
         assert (await ask(analysis, "fine")).removeprefix("fine in ") in {str(pid) for pid in pids}
 
@@ -91,7 +124,7 @@ async def test_a_worker_that_is_just_starting_can_be_ended() -> None:
     async with pool() as analysis:
         starting = asyncio.create_task(analysis.warm())
         await asyncio.sleep(0.1)
-        pid = analysis._workers[0]._pid
+        pid = analysis._workers[0].pid
         assert pid
         await analysis.close()
         await starting
