@@ -18,6 +18,8 @@ from typing import Any
 
 FOLDER = os.path.dirname(__file__)
 _CHECKSUM_BYTES = 4
+#: What was begun so long before has not been finished, and never will be.
+_ABANDONED_AFTER_S = 60
 
 
 @cache
@@ -106,7 +108,20 @@ def _keep(kept: str, content: Any) -> None:
         with open(part, "wb") as file:
             dumped = marshal.dumps(content)
             file.write(_checksum(dumped) + dumped)
+        _sweep(kept, os.stat(part).st_mtime)
         os.replace(part, kept)
     except OSError:  # a package that may not be written is the rule in an image; then it is parsed each time
         if os.path.exists(part):
             os.unlink(part)
+
+
+def _sweep(kept: str, now_s: float) -> None:
+    """Delete what processes that were killed while they kept the same have left of it."""
+    with os.scandir(os.path.dirname(kept)) as there:
+        left = [one for one in there if one.name.startswith(f"{os.path.basename(kept)}.")]
+    for one in left:
+        try:
+            if now_s - one.stat().st_mtime > _ABANDONED_AFTER_S:
+                os.unlink(one.path)
+        except FileNotFoundError:  # finished just now, or deleted by another
+            continue

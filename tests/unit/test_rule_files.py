@@ -118,6 +118,17 @@ def test_several_threads_may_keep_the_same(folder: Path) -> None:
     assert sorted(one.name for one in folder.parent.iterdir()) == ["rules", "rules.parsed"]
 
 
+def test_what_a_killed_process_left_is_deleted(folder: Path) -> None:
+    """But nothing that another one may be writing just now, and nothing of other files."""
+    kept = folder.parent / "rules.parsed"
+    write(folder.parent / "rules.parsed.17.140", "a beginning")
+    write(folder.parent / "fixes.parsed.17.140", "something else")
+    (folder.parent / "rules.parsed.18.140").write_text("under way")
+    documents(str(folder), str(kept))
+    left = sorted(one.name for one in folder.parent.iterdir())
+    assert left == ["fixes.parsed.17.140", "rules", "rules.parsed", "rules.parsed.18.140"]
+
+
 def test_our_rules_are_those_in_the_files() -> None:
     files = sorted((Path(rule_files.FOLDER) / "rules").glob("*.yaml"))
     assert list(rule_files.rule_documents()) == [yaml.safe_load(file.read_text()) for file in files]
