@@ -22,6 +22,8 @@ from analyzers.rules import RuleSet, Where
 
 #: An exception that ended a script is followed by its shell's trace and the launcher's good-bye, not by more work.
 _LAST_LINES = 80
+#: The checks that hold a run's results against golden values, whatever they say of a difference.
+_COMPARES = pattern(r"^tests/functional_tests/python_test_utils/test_(?:pretraining|inference|grpo)_\w+\.py::")
 _UNITTEST = pattern(r"^(?P<how>FAIL|ERROR): \w+ \([\w.]+\)$")
 
 
@@ -98,7 +100,7 @@ class ScriptReader:
         if match and match.rule.category is Category.GOLDEN_MISMATCH:
             excerpt += tuple(dict.fromkeys(self._numbers.verdicts))
         return Finding(
-            match.rule.category if match and known else _category(trace, in_test=bool(tests)),
+            match.rule.category if match and known else _category(trace, tests),
             match.rule.blames if match and known else Role.CAUSE,
             Error(trace.type or None, "\n".join(lines)),
             Evidence(JOB_LOG, trace.at_line, excerpt),
@@ -114,7 +116,9 @@ def _is_bad(report: Report, ids: tuple[str, ...]) -> bool:
     return report.node_id is None or report.node_id in ids
 
 
-def _category(trace: Trace, *, in_test: bool) -> Category:
-    if not in_test:
+def _category(trace: Trace, tests: tuple[str, ...]) -> Category:
+    if not tests:
         return Category.CRASH_PYTHON
+    if trace.short_type == "AssertionError" and all(_COMPARES.match(test) for test in tests):
+        return Category.GOLDEN_MISMATCH
     return Category.TEST_ASSERTION if trace.short_type == "AssertionError" else Category.TEST_ERROR

@@ -243,7 +243,7 @@ def _by_exit_crash(stories: Mapping[int, RankStory], exits: Exits) -> Blame | No
     crashed = {
         rank: story.first
         for rank, story in stories.items()
-        if story.first and story.at_exit and (rank in ended_badly or not exits.exits)
+        if story.first and story.at_exit and (rank in ended_badly or not (exits.exits or story.in_child))
     }
     if not crashed:
         return None
@@ -279,7 +279,7 @@ def _by_exit_code(stories: Mapping[int, RankStory], exits: Exits) -> Blame | Non
 
 def _by_consequence(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
     """Only peers complain: the one that says nothing is the first suspect, with little confidence."""
-    told = [story.first for story in stories.values() if story.first]
+    told = [story.first for story in stories.values() if story.first and not story.in_child]
     if not told and any(e.exit_code for e in exits.exits):
         told = [story.aside for story in stories.values() if story.aside]
     if not told:

@@ -19,7 +19,7 @@ from analyzers.reading.layout import Kind as LogKind
 from analyzers.records import dataclass, field, replace
 from analyzers.rules import RuleSet
 from analyzers.verdict.category import Kind, Scene, classify
-from analyzers.verdict.fatal import fatal_cluster, is_logged, uncaught_line, was_survived
+from analyzers.verdict.fatal import fatal_cluster, is_childs, is_logged, uncaught_line, was_survived
 from analyzers.verdict.findings import (
     of_crash,
     of_mark,
@@ -34,6 +34,12 @@ from analyzers.verdict.stuck import find_stuck, kind_of_time_limit
 
 #: torch.distributed.checkpoint gathers the failures of all ranks and raises them everywhere.
 _CHECKPOINT = pattern(r"CheckpointException ranks:\s*dict_keys\(\[(?P<ranks>[\d, ]*)\]\)")
+
+#: C++ exceptions of torch.distributed and gloo: whatever they say, another rank was to answer.
+_OF_PEERS = frozenset(f"c10::Dist{what}Error" for what in ("Backend", "Network", "Store")) | {
+    "gloo::IoException",
+    "gloo::TimeoutException",
+}
 
 #: Of each kind in one stream; what was survived long before the end is no candidate for the cause.
 _DOUBTED = 8
@@ -51,6 +57,7 @@ class RankStory:
     first: Finding | None = None
     finished: bool = False
     at_exit: bool = False
+    in_child: bool = False  # what crashed was a process that a test had started, and no test failed of it
     unfinished: bool = False  # pytest began and printed no closing line
     in_tests: bool = False  # pytest ran tests: it catches what they raise, so an exception on stderr was only logged
     running: str | None = None
@@ -177,6 +184,7 @@ class StoryTeller:
                 if kind is None or (raised and crash.line > raised and kind.category is Category.CRASH_NATIVE):
                     continue
                 story.at_exit = story.finished
+                story.in_child = story.finished and not story.failed and is_childs(crash.frames)
                 return of_crash(story.rank, stream.name, crash, kind)
         return None
 
@@ -194,6 +202,8 @@ class StoryTeller:
             return told
         if has_collectives:
             return None  # the watchdog's own line says more
+        if told.rule is None and crash.exception in _OF_PEERS:
+            return Kind(Category.NETWORK, Role.CONSEQUENCE)
         return told if told.rule is not None else Kind(Category.CRASH_NATIVE)
 
     def _from_chains(

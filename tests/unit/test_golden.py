@@ -81,7 +81,15 @@ def test_shapes_that_differ_were_never_compared() -> None:
         f"{FILE}:198: in compare",
         "E   AssertionError: Tensor shape mismatch for optimizer.state: (4, 8) vs (8, 4)",
     ]
-    assert read_golden(*pytest_run(error))[0].category is Category.TEST_ASSERTION
+    run = [
+        line.replace("test_pretraining_regular_pipeline", "test_optimizer_grads_match") for line in pytest_run(error)
+    ]
+    assert read_golden(*run)[0].category is Category.TEST_ASSERTION
+
+
+def test_a_difference_that_the_check_does_not_put_into_words() -> None:
+    error = [f"{FILE}:66: in check", "E   assert [-9.36, -4.79] == [-9.358, -4.786]"]
+    assert read_golden(*pytest_run(error))[0].category is Category.GOLDEN_MISMATCH
 
 
 def test_a_check_that_breaks_is_a_test_error() -> None:
