@@ -99,7 +99,7 @@ def typed(command: Rerun) -> str:
 
 def quoted(word: str) -> str:
     """Put a word into quotes where the grammar or a shell's habits need them."""
-    return f"'{word}'" if any(mark in word for mark in " *?[") else word
+    return shlex.quote(word) if any(mark in word for mark in " *?['\"\\") else word
 
 
 def parse_line(line: str) -> Parsed:

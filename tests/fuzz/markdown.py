@@ -34,7 +34,7 @@ ALLOWED = {
     "text_special",
 }
 #: What GitHub makes of plain text after rendering: mentions, issues, commits, and its own reading of addresses.
-LIVE = re.compile(r"@\w|(?<!\w)#\d|\bGH-\d|https?:\S|www\.|\b[0-9a-f]{7,40}\b|<!--|\[[ x]\]")
+LIVE = re.compile(r"@\w|(?<!\w)#\d|\bGH-\d|https?://|www\.|\b[0-9a-f]{7,40}\b|<!--|\[[ x]\]")
 
 #: A line that another bot would obey.
 OTHERS = re.compile(r"(/[a-z]+\b(?!/)|@[a-z])")
