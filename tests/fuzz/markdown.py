@@ -1,10 +1,15 @@
-"""Log text, shown in each way that a comment shows it, through a real GFM renderer: nothing but text and code."""
+"""Log text, shown in each way that a comment shows it, through real GFM renderers: nothing but text and code.
+
+Two of them: GitHub's own parser (cmark-gfm, as cmarkgfm packs it), and markdown-it, which takes more for a link.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
+import cmarkgfm
+from cmarkgfm.cmark import Options
 from markdown_it import MarkdownIt
 
 from handlers.commands.lines import command_lines
@@ -36,6 +41,14 @@ ALLOWED = {
 #: What GitHub makes of plain text after rendering: mentions, issues, commits, and its own reading of addresses.
 LIVE = re.compile(r"@\w|(?<!\w)#\d|\bGH-\d|https?://|www\.|\b[0-9a-f]{7,40}\b|<!--|\[[ x]\]")
 
+#: What cmark-gfm may make of it: paragraphs, lists and code, and the folding of ours.
+TAGS = {"p", "ul", "li", "pre", "code", "details", "summary"}
+TAG = re.compile(r"<(!?/?[A-Za-z?\[-][^\s>/]*)")
+CODE = re.compile(r"<code[^>]*>.*?</code>", re.DOTALL)
+#: As GitHub calls it; HTML is let through, so that it would be seen here.
+EXTENSIONS = ["table", "autolink", "strikethrough", "tasklist"]
+OPTIONS = Options.CMARK_OPT_UNSAFE | Options.CMARK_OPT_FOOTNOTES
+
 #: A line that another bot would obey.
 OTHERS = re.compile(r"(/[a-z]+\b(?!/)|@[a-z])")
 
@@ -46,6 +59,11 @@ def tokens_of(markdown: str) -> list[tuple[str, str]]:
         found.append((token.type, token.content))
         found += [(child.type, child.content) for child in token.children or ()]
     return found
+
+
+def github_html(markdown: str) -> str:
+    """What GitHub's own parser makes of a comment."""
+    return cmarkgfm.markdown_to_html_with_extensions(markdown, options=OPTIONS, extensions=EXTENSIONS)
 
 
 def run(data: bytes) -> None:
@@ -66,6 +84,11 @@ def check(way: str, text: str) -> None:
     )
     plain = " ".join(content for kind, content in found if kind in {"text", "text_special"})
     assert not LIVE.search(plain), markdown
+    made = github_html(markdown)
+    tags = [tag.strip("/") for tag in TAG.findall(made)]
+    assert {*tags} <= TAGS, made
+    assert tags.count("details") == (2 if way == "in a summary" else 0), made
+    assert not LIVE.search(re.sub(r"<[^>]*>", "", CODE.sub("", made))), made
     assert "<!--" not in markdown
     assert command_lines(markdown).texts == ()
     raw = [line.strip() for line in markdown.split("\n")]

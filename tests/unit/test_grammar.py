@@ -238,7 +238,16 @@ def test_only_what_is_understood_is_proposed(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["rerun", "rerun all --now", "rerun unit models,'a b/**/*.py' --force --gb200", "rerun moe --sha abcdef0"]
+    "line",
+    [
+        "rerun",
+        "rerun all --now",
+        "rerun unit models,'a b/**/*.py' --force --gb200",
+        "rerun moe --sha abcdef0",
+        """rerun "it's",b""",
+        """rerun 'a "b"',"c d'e" --now""",
+        r"rerun 'a\b'",
+    ],
 )
 def test_a_rerun_can_be_typed_again(line: str) -> None:
     parsed = parse_line(line)

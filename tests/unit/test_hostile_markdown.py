@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from analyzers.model import Category, Confidence, Diagnosis, Error, Evidence
 from handlers.commands.grammar import parse_line
 from handlers.commands.lines import command_lines
-from tests.fuzz.markdown import SHOWN, check, tokens_of
+from tests.fuzz.markdown import SHOWN, check, github_html, tokens_of
 
 PIECES = (
     "@team",
@@ -129,3 +129,6 @@ def test_a_whole_comment_keeps_its_shape(message: str, name: str) -> None:
     plain = " ".join(content for kind, content in kinds if kind in {"text", "text_special"})
     assert not re.search(r"@\w|\bGH-\d|(?<!\w)#\d", plain), body
     assert len(links) <= 4
+    made = github_html(body)
+    assert re.findall(r'<a href="([^"]*)"', made) == ["https://github.com/o/r/actions/runs/1/job/2"] * len(links)
+    assert not re.search(r"<(img|input|script|table|h[4-6]|blockquote|del|sup|!--)", made), made
