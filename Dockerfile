@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 # Build: the locked dependencies and the packages, compiled, in a virtual environment of their own.
-FROM python:3.12-slim-bookworm AS build
+FROM python:3.12-slim-trixie AS build
 RUN pip install --no-cache-dir uv==0.13.9
 ENV UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_PYTHON_DOWNLOADS=never UV_PROJECT_ENVIRONMENT=/opt/mlm
 WORKDIR /src
@@ -14,7 +14,7 @@ COPY config ./config
 RUN uv sync --frozen --no-dev --no-editable && /opt/mlm/bin/mlm analyze README.md > /dev/null
 
 # Run: nothing but Python and that environment; an unprivileged user; only the data directory is written to.
-FROM python:3.12-slim-bookworm
+FROM python:3.12-slim-trixie
 RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/mlm mlm
 COPY --from=build /opt/mlm /opt/mlm
 ENV PATH=/opt/mlm/bin:$PATH PYTHONDONTWRITEBYTECODE=1 MLM_HOST=0.0.0.0 MLM_PORT=8080 MLM_DATA_DIR=/var/lib/mlm
