@@ -55,7 +55,17 @@ def _is_news(record: logging.LogRecord) -> bool:
     return (kind is None or kind.__name__ != "TaskFailedError") and "task cancelled" not in record.getMessage()
 
 
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Say whether the server failed at what was a request at all: whoever sends none has no traceback of ours for it.
+
+    Else a stranger fills the disk with some twenty lines for each four bytes that he sends.
+    """
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or "HttpProcessingError" not in {base.__name__ for base in kind.__mro__}
+
+
 def _quieten() -> None:
+    logging.getLogger("aiohttp.server").addFilter(_is_ours)
     # One line a delivery is ours; a second one for each HTTP request says nothing more.
     logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
     engine = logging.getLogger("dbos")

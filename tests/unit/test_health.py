@@ -98,6 +98,42 @@ async def test_the_index_is_closed(token: str | None, headers: dict[str, str], s
         assert answer.status == status
 
 
+async def answer_to(client: TestClient[web.Request, web.Application], request: bytes) -> bytes:
+    """The first line of the answer to what no client would send."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", client.server.port)
+    writer.write(request)
+    async with asyncio.timeout(30):
+        line = await reader.readline()
+    writer.close()
+    return line
+
+
+@pytest.mark.parametrize("kind", [b"Bearer", b"Basic", b"bearer"])
+async def test_a_token_that_is_no_text_is_a_wrong_one(kind: bytes) -> None:
+    app = web.Application()
+    app.router.add_get("/", Index("the-viewers-token").show)
+    async with TestClient(TestServer(app)) as client:
+        request = b"GET / HTTP/1.1\r\nHost: x\r\nAuthorization: " + kind + b" \xff\xfe\r\n\r\n"
+        assert await answer_to(client, request) == b"HTTP/1.1 401 Unauthorized\r\n"
+
+
+@pytest.mark.parametrize(
+    "request_", [b"\x16\x03\x01\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n"]
+)
+async def test_who_sends_no_request_leaves_no_traceback(written: io.StringIO, request_: bytes) -> None:
+    async def fail(_: web.Request) -> web.Response:
+        raise LookupError("a fault of ours")
+
+    app = web.Application()
+    app.router.add_get("/", fail)
+    async with TestClient(TestServer(app)) as client:
+        assert b" 400 " in await answer_to(client, request_)
+        assert written.getvalue() == ""
+        async with client.get("/") as answer:
+            assert answer.status == 500
+    assert "a fault of ours" in written.getvalue()
+
+
 @pytest.fixture
 def written() -> Iterator[io.StringIO]:
     root = logging.getLogger()
