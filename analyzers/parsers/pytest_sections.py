@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from analyzers.parsers.chains import primary
 from analyzers.parsers.frames import Frame
-from analyzers.parsers.tracebacks import Link, Trace, TracebackReader, primary
+from analyzers.parsers.tracebacks import Link, Trace, TracebackReader
 from analyzers.patterns import pattern
 from analyzers.reading.scan import Line
 from analyzers.records import dataclass, field
@@ -19,7 +20,8 @@ _TYPE = pattern(r"^(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*)|:?$)")
 _SYNTAX_FRAME = pattern(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)')
 _SYNTAX = pattern(r"^(?:\w+\.)*(?:SyntaxError|IndentationError|TabError)\b")
 _IN = pattern(r"^in (?P<function>.+)$")
-#: A report's lines beyond this add nothing to the message.
+#: A message is its first lines and its last ones: a compiler shows much code, and says why below it.
+_FIRST_LINES = 8
 _MESSAGE_LINES = 12
 
 
@@ -154,6 +156,9 @@ class SectionReader:
         if self._quoted is not None:
             self._quoted.feed(Line(line.number, line.offset, text))
         if len(self._lines) < _MESSAGE_LINES:
+            self._lines.append(text)
+        elif text.strip():
+            del self._lines[_FIRST_LINES]
             self._lines.append(text)
 
     def _add_place(self, line: Line, place: re.Match[str]) -> None:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from itertools import pairwise
 
-from analyzers.parsers.frames import Frame, innermost
+from analyzers.parsers.frames import Frame
 from analyzers.patterns import pattern
 from analyzers.reading.scan import Line
 from analyzers.records import dataclass, field
@@ -40,20 +39,12 @@ _LISTED = pattern(r"""['"]Traceback \(most recent call last\):\\n['"], """)
 _STRINGS = pattern(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)\"""")
 #: Lines that may follow the last one and belong to the message: NCCL and gloo write several.
 _MESSAGE_LINES = 6
+#: The message of Triton's compiler begins so, then comes the kernel's code up to the mark under the place, then why.
+_PLACE_IN_KERNEL = pattern(r"^at \d+:\d+:$")
 #: The scan passes lines over that nobody asked for: what is this far away is not the same traceback's.
 _FAR = 300
 #: Foreign lines in the middle of a traceback (another thread's warning) that are passed over before giving up.
 _PATIENCE = 12
-
-#: A look-up that misses is the normal way into fallback code; the error of the fallback is the one to tell.
-_MISSES = frozenset({"KeyError", "IndexError", "LookupError", "StopIteration", "Empty"})
-LOOKUP_MISSES = _MISSES | {
-    "AttributeError",
-    "FileNotFoundError",
-    "ImportError",
-    "ModuleNotFoundError",
-    "PackageNotFoundError",
-}
 
 
 class Link(StrEnum):
@@ -217,6 +208,8 @@ class TracebackReader:
         return False
 
     def _continue_message(self, trace: Trace, line: Line, text: str) -> bool:
+        if _PLACE_IN_KERNEL.match(trace.message.partition("\n")[0]):
+            return self._continue_kernel(trace, line, text)
         if (
             not text.strip()
             or trace.message.count("\n") >= _MESSAGE_LINES
@@ -228,37 +221,22 @@ class TracebackReader:
         trace.end, trace.last = line.number, self.seen
         return True
 
+    def _continue_kernel(self, trace: Trace, line: Line, text: str) -> bool:
+        """Of the code as many lines as of any message; the reason below the mark in any case."""
+        last = trace.message.rpartition("\n")[2]
+        if line.number - trace.at_line > _FAR:
+            self._tail = None
+            return False
+        if last == "^" or trace.message.count("\n") < _MESSAGE_LINES:
+            trace.message = f"{trace.message}\n{text.strip()}"
+        elif text.strip() == "^":
+            trace.message = f"{trace.message.removesuffix(last)}^"
+        trace.end, trace.last = line.number, self.seen
+        if last == "^":
+            self._tail = None
+        return True
+
 
 def _is_class(name: str) -> bool:
     """Whether a name may be that of an exception: not a log level, nor the tag of a program's own line."""
     return not _SHOUTS.match(name) and (name[0].isupper() or "." in name or name[0] == "_")
-
-
-def primary(chain: list[Trace], root: str | None = None) -> Trace:
-    """Return the exception of a chain that counts: where the trouble began, in the repository's own code.
-
-    What another exception was raised from is the original, unless its own traceback is missing. One that was merely
-    being handled counts if it has a frame of the repository: else it is a library's inner business. A look-up that
-    missed is the normal way into code that then fails. A quoted traceback happened before the one that quotes it; of a
-    group, the first counts. Where pytest.raises was to see another text, the exception itself was expected.
-    """
-    quoted = [trace for trace in chain if trace.link is Link.QUOTED and trace.type]
-    if quoted:
-        return quoted[-1]
-    members = [trace for trace in chain if trace.link is Link.MEMBER and trace.type]
-    if members:
-        return members[0]
-    ended = [trace for trace in chain if trace.type] or chain
-    if ended[-1].short_type == "AssertionError" and ended[-1].message.startswith("Regex pattern did not match"):
-        return ended[-1]
-    known_from_the_start = ended[0].link is Link.NONE
-    for trace, after in pairwise(ended):
-        if after.link is Link.CAUSE and trace.text == after.text and innermost(trace.frames, root) is not None:
-            return trace  # the same error, handed on from a worker process
-        if trace.short_type in (_MISSES if after.link is Link.CAUSE else LOOKUP_MISSES):
-            continue
-        if after.link is Link.CAUSE and known_from_the_start:
-            return trace
-        if innermost(trace.frames, root) is not None:
-            return trace
-    return ended[-1]

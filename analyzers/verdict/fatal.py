@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analyzers.model import Role
-from analyzers.parsers.frames import Frame
+from analyzers.parsers.chains import primary
 from analyzers.parsers.readings import StreamReading
-from analyzers.parsers.tracebacks import Trace, primary
+from analyzers.parsers.tracebacks import Trace
 from analyzers.reading.layout import Kind as LogKind
 from analyzers.rules import RuleSet
 from analyzers.verdict.category import Scene, classify
@@ -17,21 +17,6 @@ _CLUSTER_LINES = 6
 #: A process that prints more than this after a traceback on stderr has survived it.
 _LAST_WORDS = 80
 _LAST_WORDS_ON_STDOUT = 10
-
-#: Where multiprocessing begins a process of its own; a forked one's stack holds its parent's below it.
-_BEGINS_CHILD = ("/multiprocessing/process.py", "/multiprocessing/popen_", "/multiprocessing/spawn.py")
-_BEGINS_PROCESS = ("<module>", "_run_module_as_main")
-
-
-def is_childs(frames: Sequence[Frame]) -> bool:
-    """Whether a stack, outermost frame first, is that of a child which a test started, not of pytest's own process.
-
-    What crashes while the interpreter ends has no frame, or none that a program begins with.
-    """
-    if any(part in frame.path for frame in frames for part in _BEGINS_CHILD):
-        return True
-    own = any("/_pytest/" in frame.path for frame in frames)
-    return bool(frames) and frames[0].function in _BEGINS_PROCESS and not own
 
 
 def fatal_cluster(stream: StreamReading, passed: set[str], *, finished: bool) -> list[list[Trace]]:

@@ -6,22 +6,23 @@ import re
 from collections.abc import Iterable, Sequence
 
 from analyzers.model import Category, Confidence, Finding, Role
+from analyzers.parsers.chains import primary
 from analyzers.parsers.collectives import CollectiveEvent, read_mismatch, read_missing
 from analyzers.parsers.collectives import Kind as CollectiveKind
-from analyzers.parsers.native import STUCK, TIMED_OUT, Crash
+from analyzers.parsers.native import STUCK
 from analyzers.parsers.pytest_report import Session
 from analyzers.parsers.pytest_sections import Report
 from analyzers.parsers.rank_log import DOCUMENTS
 from analyzers.parsers.readings import Mark, StreamReading
-from analyzers.parsers.tracebacks import Trace, primary
+from analyzers.parsers.tracebacks import Trace
 from analyzers.patterns import pattern
 from analyzers.reading.layout import Kind as LogKind
 from analyzers.records import dataclass, field, replace
 from analyzers.rules import RuleSet
 from analyzers.verdict.category import Kind, Scene, classify
-from analyzers.verdict.fatal import fatal_cluster, is_childs, is_logged, uncaught_line, was_survived
+from analyzers.verdict.crashes import crashed, is_childs, kind_of_crash
+from analyzers.verdict.fatal import fatal_cluster, is_logged, uncaught_line, was_survived
 from analyzers.verdict.findings import (
-    of_crash,
     of_mark,
     of_outcome,
     of_stop,
@@ -34,12 +35,6 @@ from analyzers.verdict.stuck import find_stuck, kind_of_time_limit
 
 #: torch.distributed.checkpoint gathers the failures of all ranks and raises them everywhere.
 _CHECKPOINT = pattern(r"CheckpointException ranks:\s*dict_keys\(\[(?P<ranks>[\d, ]*)\]\)")
-
-#: C++ exceptions of torch.distributed and gloo: whatever they say, another rank was to answer.
-_OF_PEERS = frozenset(f"c10::Dist{what}Error" for what in ("Backend", "Network", "Store")) | {
-    "gloo::IoException",
-    "gloo::TimeoutException",
-}
 
 #: Of each kind in one stream; what was survived long before the end is no candidate for the cause.
 _DOUBTED = 8
@@ -180,31 +175,13 @@ class StoryTeller:
         for stream in streams:
             raised = uncaught_line(stream, passed, finished=story.finished)
             for crash in (crash for crash in stream.crashes if crash.signal != STUCK):
-                kind = self._kind_of_crash(crash, bool(stream.collectives))
+                kind = kind_of_crash(self._rules, crash, has_collectives=bool(stream.collectives))
                 if kind is None or (raised and crash.line > raised and kind.category is Category.CRASH_NATIVE):
                     continue
                 story.at_exit = story.finished
                 story.in_child = story.finished and not story.failed and is_childs(crash.frames)
-                return of_crash(story.rank, stream.name, crash, kind)
+                return crashed(story.rank, stream.name, crash, kind)
         return None
-
-    def _kind_of_crash(self, crash: Crash, has_collectives: bool) -> Kind | None:
-        """Tell a crash of its own from the abort that ends a process which waited too long."""
-        if crash.signal == TIMED_OUT:
-            return kind_of_time_limit(crash.frames)
-        if crash.signal != "SIGABRT":
-            return Kind(Category.CRASH_NATIVE)
-        what = crash.message.partition("\n")[2]
-        told = classify(self._rules, f"  what():  {what}", "", Scene.SCRIPT)
-        if told.rule is None:
-            told = classify(self._rules, what, "", Scene.SCRIPT) if what else told
-        if told.rule is not None and told.role is Role.CAUSE and told.category is not Category.CRASH_NATIVE:
-            return told
-        if has_collectives:
-            return None  # the watchdog's own line says more
-        if told.rule is None and crash.exception in _OF_PEERS:
-            return Kind(Category.NETWORK, Role.CONSEQUENCE)
-        return told if told.rule is not None else Kind(Category.CRASH_NATIVE)
 
     def _from_chains(
         self, story: RankStory, streams: Sequence[StreamReading], passed: set[str], *, run_done: bool

@@ -127,6 +127,17 @@ def test_a_dataloader_workers_exception_is_told_by_its_own_line(rules: RuleSet) 
     assert (found.error.message, found.location) == ("too long", "megatron/core/datasets/rows.py:24")
 
 
+def test_of_a_long_message_the_end_is_told_too(rules: RuleSet) -> None:
+    code = "\n".join(f"line {n}" for n in range(40))
+    told = failure(
+        "TestA.test_one", f"CompilationError: at 4:34:\n{code}\n\nwhy: no such name", "megatron/core/a.py:3 run"
+    )
+    lines = verdict(rules, pytest_log({A: "FAILED"}, sections=failures(told))).error
+    assert lines is not None
+    assert lines.message.split("\n")[:2] == ["at 4:34:", "line 0"]
+    assert lines.message.split("\n")[-2:] == ["line 39", "why: no such name"]
+
+
 def test_a_test_that_never_ended_is_the_failed_one_of_a_crash(rules: RuleSet) -> None:
     crash = (
         "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f (most recent call first):\n"

@@ -3,10 +3,11 @@ from __future__ import annotations
 import pytest
 
 from analyzers.model import Source
+from analyzers.parsers.chains import primary
 from analyzers.parsers.frames import in_repository, innermost
 from analyzers.parsers.rank_log import RankLogReader
 from analyzers.parsers.readings import StreamReading
-from analyzers.parsers.tracebacks import Link, primary
+from analyzers.parsers.tracebacks import Link
 from analyzers.reading.layout import place
 from analyzers.rules import RuleSet
 from tests.logs import SITE, raised, source
@@ -50,10 +51,43 @@ def test_an_exception_with_its_place() -> None:
         (raised("RuntimeError: stream", LIBRARY), CONTEXT, raised("RuntimeError: pos", OURS), "RuntimeError"),
         (raised("ValueError: ours", OURS), CONTEXT, raised("OSError: while closing", OURS), "ValueError"),
         ("pkg.ConnectError: no traceback\n", CAUSE, raised("OSError: hub", OURS), "OSError"),
+        (raised("subprocess.CalledProcessError: ninja", LIBRARY), CAUSE, raised("BuildError: x", OURS), "BuildError"),
+        (raised("CalledProcessError: make", OURS), CAUSE, raised("BuildError: x", OURS), "CalledProcessError"),
     ],
 )
 def test_which_exception_of_a_chain_counts(first: str, link: str, second: str, counts: str) -> None:
     assert told(first + link + second)[0] == counts
+
+
+WORKER = raised("pkg.WorkerError: of rank 0", OURS) + raised("OSError: no key", LIBRARY).replace("):", "): (RANK 0)", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "type_", "line"),
+    [
+        (raised("OSError: killed", LIBRARY) + CAUSE + raised("RuntimeError: gone", OURS, LIBRARY), "OSError", 7),
+        (WORKER, "OSError", 7),
+        (
+            raised("OSError: inner", "megatron/core/b.py:3 g") + CAUSE + raised("RuntimeError: outer", OURS),
+            "OSError",
+            3,
+        ),
+    ],
+)
+def test_the_way_through_the_repository_is_known_by_what_was_raised_from_it(text: str, type_: str, line: int) -> None:
+    trace = primary(read(text).chains[-1])
+    frame = innermost(trace.frames)
+    assert frame is not None
+    assert (trace.type.rpartition(".")[2], frame.line) == (type_, line)
+
+
+@pytest.mark.parametrize("code_lines", [2, 40])
+def test_why_a_kernel_does_not_compile_stands_below_its_code(code_lines: int) -> None:
+    code = "".join(f"    x{n} = tl.load(x)\n{chr(10) if n == 1 else ''}" for n in range(code_lines))
+    message = f"triton.compiler.errors.CompilationError: at 4:34:\n{code}              ^\nNameError('s is not defined')"
+    lines = told(raised(message, OURS, rank=1) + "[rank1]: later\n")[1].split("\n")
+    assert (lines[0], lines[-2], lines[-1]) == ("at 4:34:", "^", "NameError('s is not defined')")
+    assert len(lines) <= 10
 
 
 def test_a_quoted_traceback_is_the_original() -> None:
