@@ -13,6 +13,11 @@ from yarl import URL
 #: A leading dot stands for every name below it. Artifacts and logs lie on Azure; older logs on GitHub's own names.
 STORAGE_HOSTS = (".blob.core.windows.net", ".githubusercontent.com")
 
+#: Their last 32 bits are an IPv4 address: NAT64 (RFC 6052), and what came long before it (RFC 4291, 2.5.5.1).
+WITH_IPV4 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
+#: NAT64 of one's own network (RFC 8215), which Python before 3.13 takes for public.
+OWN_NAT64 = ipaddress.IPv6Network("64:ff9b:1::/48")
+
 
 class ForbiddenHostError(Exception):
     """A redirect led where no download of ours can be."""
@@ -59,13 +64,27 @@ class PublicResolver(AbstractResolver):
         found = await self._inner.resolve(host, port, family)
         if is_loopback(host) or self._hosts.may_be_private(host):
             return found
-        public = [entry for entry in found if ipaddress.ip_address(entry["host"]).is_global]
+        public = [entry for entry in found if is_public(ipaddress.ip_address(entry["host"]))]
         if not public:
             raise OSError(f"{host} has no public address")
         return public
 
     async def close(self) -> None:
         await self._inner.close()
+
+
+def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Say whether the address, and the IPv4 address within it if a gateway would unpack one, is everybody's."""
+    if not address.is_global or address.is_multicast:
+        return False
+    if isinstance(address, ipaddress.IPv4Address):
+        return True
+    inner = address.sixtofour
+    if any(address in network for network in WITH_IPV4):
+        inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    if address.is_site_local or address in OWN_NAT64:
+        return False
+    return inner is None or is_public(inner)
 
 
 def is_loopback(host: str) -> bool:

@@ -322,6 +322,18 @@ async def test_a_storage_name_never_leads_into_the_inner_network() -> None:
     assert [found["host"] for found in await mixed.resolve("x.blob.core.windows.net")] == ["20.60.0.1"]
 
 
+@pytest.mark.parametrize(
+    "address",
+    ["64:ff9b::a9fe:a9fe", "64:ff9b:1::a00:1", "2002:a00:1::", "::10.0.0.1", "::ffff:10.0.0.1", "fec0::1", "ff0e::1"],
+)
+async def test_nor_by_an_address_that_a_gateway_unpacks(address: str) -> None:
+    hosts = DownloadHosts("https://api.github.com")
+    with pytest.raises(OSError, match="no public address"):
+        await PublicResolver(hosts, Names(address)).resolve("x.blob.core.windows.net")
+    unpacked = PublicResolver(hosts, Names(address, "64:ff9b::143c:1", "2603:1030::1"))
+    assert len(await unpacked.resolve("x.blob.core.windows.net")) == 2
+
+
 def test_old_files_go_first_and_none_that_is_in_use(tmp_path: Path) -> None:
     now = time.time()
     for number, (age, size) in enumerate([(10, 500), (3_600, 400), (7_200, 300), (90_000, 200)]):
