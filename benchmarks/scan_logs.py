@@ -15,7 +15,7 @@ from pathlib import Path
 
 from analyzers.model import Source
 from analyzers.parsers.rank_log import RankLogReader
-from analyzers.reading.anchors import Anchors
+from analyzers.reading.anchors import Anchors, KeySearch
 from analyzers.reading.scan import LogScan
 from analyzers.rules import Rule, RuleSet
 from bot.archives import open_bundle
@@ -76,10 +76,14 @@ def scan(source: Source, anchors: Anchors) -> tuple[int, list[tuple[int, str]]]:
     return log.size_bytes, lines
 
 
-def bare(source: Source, anchors: Anchors) -> tuple[int, list[tuple[int, str]]]:
-    # Without the anchors that the scan gives up as soon as they flood a log.
+def keys_that_last(anchors: Anchors) -> KeySearch:
+    """The search without the anchors that the scan gives up as soon as they flood a log."""
     flooding = frozenset(index for index, anchor in enumerate(anchors.anchors) if anchor.most <= 50)
-    search = anchors.search(flooding, frozenset())
+    return anchors.search(flooding, frozenset())
+
+
+def bare(source: Source, anchors: Anchors) -> tuple[int, list[tuple[int, str]]]:
+    search = keys_that_last(anchors)
     size = 0
     for piece in source.chunks():
         search.find(piece)
