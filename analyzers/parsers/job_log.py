@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzers.model import Category, Confidence, Finding, Source
+from analyzers.model import Category, Confidence, Finding, Role, Source
 from analyzers.parsers.build import StepReader
 from analyzers.parsers.golden import ScriptReader
 from analyzers.parsers.job_lines import JobLine, JobLines
@@ -58,7 +58,7 @@ class _Launches:
         if self.signal is None and "SignalException" in line.text:
             match = self._rules.match(line.text, where=Where.RANK)
             if match is not None and match.rule.category is Category.CANCELLED:
-                self.signal = replace(make_finding(match, line), confidence=Confidence.MEDIUM)
+                self.signal = replace(make_finding(match, line), role=Role.CAUSE, confidence=Confidence.MEDIUM)
 
 
 def read_job_log(source: Source, rules: RuleSet) -> JobReport:

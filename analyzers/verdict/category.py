@@ -21,6 +21,8 @@ _RETRYABLE = frozenset(
 )
 #: Lines of an exception's message that are held against the rules; NCCL names its error in the second or fourth.
 _LINES = 5
+#: torch.distributed's store and sockets: whatever they say, another rank was to answer.
+_OF_PEERS = frozenset({"DistNetworkError", "DistStoreError"})
 #: While tests are collected, these are the collection's failure, not the environment's or a test's.
 _COLLECTION = frozenset({Category.DEPENDENCY, Category.CRASH_PYTHON, Category.TEST_ERROR, Category.TEST_ASSERTION})
 
@@ -65,7 +67,9 @@ def classify(rules: RuleSet, error_type: str, message: str, scene: Scene) -> Kin
         if match is not None:
             rule = match.rule
             return Kind(_in_scene(rule.category, scene), rule.blames, rule.id, rule.retryable)
-    return Kind(_by_scene(error_type.rpartition(".")[2], first, scene))
+    name = error_type.rpartition(".")[2]
+    role = Role.CONSEQUENCE if name in _OF_PEERS else Role.CAUSE
+    return Kind(_by_scene(name, first, scene), role)
 
 
 def _in_scene(category: Category, scene: Scene) -> Category:

@@ -8,7 +8,7 @@ from analyzers.analyze import analyze
 from analyzers.model import Category, Diagnosis
 from analyzers.rules import RuleSet
 from config.rule_files import rule_documents
-from tests.logs import SITE, bundle, failure, failures, pytest_log, ranks, torchrun_summary
+from tests.logs import SITE, bundle, failure, failures, pytest_log, raised, ranks, torchrun_summary
 
 TEST = "tests/unit_tests/a/test_a.py::test_b"
 STACK = "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f2a9b7fe640 (most recent call first):\n"
@@ -63,3 +63,33 @@ def test_an_abort_for_a_lost_peer_accuses_nobody_whatever_it_says() -> None:
         stderr = dict.fromkeys((0, 1, 3), aborted.format(exception))
         found = verdict(ranks(stderr, stdout=running | {2: bad}))
         assert found.culprit_ranks == culprits
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "terminate called without an active exception\nFatal Python error: Aborted\n",
+        raised("torch.distributed.DistNetworkError: something new", "megatron/training/training.py:9 train"),
+        raised("torch.distributed.DistStoreError: something new", "megatron/training/training.py:9 train"),
+        raised(
+            "torch.distributed.elastic.multiprocessing.api.SignalException: Process 26 got signal: 15",
+            "megatron/training/training.py:9 train",
+        ),
+        raised(
+            "torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp"
+            ":77, remote process exited or there was a network error, NCCL version 2.27.7",
+            "megatron/training/training.py:9 train",
+        ),
+        (
+            "[E702 01:10:11.1 ProcessGroupNCCL.cpp:2068] Process group watchdog thread terminated with exception: "
+            "NCCL error: remote process exited or there was a network error\n"
+        ),
+    ],
+    ids=["thread", "socket", "store", "signal", "nccl", "watchdog"],
+)
+def test_many_that_end_with_one_do_not_outvote_it(word: str) -> None:
+    own = raised("KeyError: 'x'", "megatron/core/a.py:7 f")
+    found = verdict(ranks({0: word, 1: word, 2: own, 3: word}))
+    assert (found.culprit_ranks, found.location) == ((2,), "megatron/core/a.py:7")
+    killed = verdict(ranks({0: word, 1: word, 3: word}), torchrun_summary([(2, -9)]))
+    assert (killed.category, killed.culprit_ranks) == (Category.HOST_OOM, (2,))
