@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from config.repo import RepoConfig
 
 from .context import Pull, Run
+from .runs import mirrored_pull
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,6 @@ class Scene:
     asked_at: datetime | None = None  # when the person asked; None: not a person's request
 
 
-def is_mirrored(run: Run, *, number: int, config: RepoConfig) -> bool:
-    """True if the run tests the vetted copy of the pull request's branch, which anybody with write could re-run."""
-    return run.head_branch == config.mirror_branch.format(number=number)
-
-
 def check(scene: Scene, config: RepoConfig) -> Refusal | None:
     """Refuse unless the pull request is open and run, head and vetted copy are all the same commit.
 
@@ -49,7 +45,7 @@ def check(scene: Scene, config: RepoConfig) -> Refusal | None:
         return Refusal("not_newest", scene.newest)
     if run.head_sha != pull.head_sha:
         return Refusal("head_moved", run, pull.head_sha)
-    if is_mirrored(run, number=pull.number, config=config) and scene.mirror_sha != pull.head_sha:
+    if mirrored_pull(run, config) == pull.number and scene.mirror_sha != pull.head_sha:
         return Refusal("mirror_stale", run, pull.head_sha)
     if scene.asked_at is not None and run.created_at > scene.asked_at:
         # The person saw another commit than the one that would be tested.

@@ -10,10 +10,10 @@ import structlog
 
 from .audit import Deed, of_run, record
 from .context import Context, Pull, RateLimitedError, RefusedError, Run, Task
-from .guard import Refusal, Scene, check, is_mirrored
+from .guard import Refusal, Scene, check
 from .plans import read_tested_sha
 from .render import replies
-from .runs import main_run, mirror_sha, pulls_of_run, runs_of_head
+from .runs import main_run, mirror_sha, mirrored_pull, pulls_of_run, runs_of_head
 
 log = structlog.get_logger()
 
@@ -46,7 +46,7 @@ async def guarded(pull: Pull, run: Run, ctx: Context, *, asked_at: Any = None) -
     """Read everything anew and decide whether `run` may be re-run now."""
     pull = await ctx.github.pull(pull.number)
     newest = main_run(await runs_of_head(pull, ctx), number=pull.number, config=ctx.config) or run
-    mirror = await mirror_sha(pull.number, ctx) if is_mirrored(run, number=pull.number, config=ctx.config) else None
+    mirror = await mirror_sha(pull.number, ctx) if mirrored_pull(run, ctx.config) == pull.number else None
     scene = Scene(pull=pull, run=run, newest=newest, mirror_sha=mirror, now=ctx.now(), asked_at=asked_at)
     refusal = check(scene, ctx.config)
     if refusal:
@@ -154,10 +154,9 @@ async def vet(task: Task, ctx: Context) -> list[Task]:
 
 async def _numbers(run: Run, ctx: Context) -> list[int]:
     """The head may have moved: that is what this is about, so the branch name counts here."""
-    from_branch = ctx.config.mirror_branch.split("{number}", 1)[0]
-    branch = run.head_branch or ""
-    if branch.startswith(from_branch) and branch.removeprefix(from_branch).isdecimal():
-        return [int(branch.removeprefix(from_branch))]
+    mirrored = mirrored_pull(run, ctx.config)
+    if mirrored is not None:
+        return [mirrored]
     return [pull.number for pull in await pulls_of_run(run, ctx)]
 
 

@@ -30,7 +30,12 @@ def merge_queue_pull(run: Run) -> int | None:
 
 
 def mirrored_pull(run: Run, config: RepoConfig) -> int | None:
-    """Return the number in the name of a vetted copy's branch."""
+    """Return the number in the name of a vetted copy's branch.
+
+    The branch of a pull request's own run may be one of a fork, which anybody names as he likes.
+    """
+    if run.event.startswith("pull_request"):
+        return None
     before, after = config.mirror_branch.split("{number}", 1)
     found = re.fullmatch(re.escape(before) + r"(\d{1,10})" + re.escape(after), run.head_branch or "")
     return int(found[1]) if found else None
@@ -87,8 +92,7 @@ def _age(run: Run) -> tuple[float, int]:
 def main_run(runs: Sequence[Run], *, number: int, config: RepoConfig) -> Run | None:
     """Pick the run that labels and commands act upon: of the configured workflow, on the vetted copy if any."""
     named = [run for run in runs if run.name == config.workflow] or list(runs)
-    mirror = config.mirror_branch.format(number=number)
-    copies = [run for run in named if run.head_branch == mirror] or named
+    copies = [run for run in named if mirrored_pull(run, config) == number] or named
     return max(copies, key=_age, default=None)
 
 

@@ -11,6 +11,7 @@ from fakes import HEAD, NOW, OTHER, make_pull, make_run
 from config.repo import default_config
 from handlers.guard import Scene, check
 from handlers.render import replies
+from handlers.runs import main_run, mirrored_pull
 
 CONFIG = default_config()
 GOOD = Scene(pull=make_pull(), run=make_run(), newest=make_run(), mirror_sha=HEAD, now=NOW, asked_at=NOW)
@@ -62,3 +63,13 @@ def test_a_branch_of_the_repository_itself_needs_no_mirror() -> None:
 
 def test_a_label_has_no_moment_of_asking() -> None:
     assert check(replace(GOOD, asked_at=None), CONFIG) is None
+
+
+@pytest.mark.parametrize("event", ["pull_request", "pull_request_target"])
+def test_a_forks_branch_named_like_a_vetted_copy_is_none(event: str) -> None:
+    """Anybody may name the branch of his fork so, with the very commit of another's pull request."""
+    copy, newer = make_run(), make_run(id=8, event=event, created_at=NOW - timedelta(minutes=1))
+    assert newer.head_branch == copy.head_branch
+    assert mirrored_pull(copy, CONFIG) == make_pull().number
+    assert mirrored_pull(newer, CONFIG) is None
+    assert main_run([newer, copy], number=make_pull().number, config=CONFIG) == copy
