@@ -46,6 +46,8 @@ def run(options: argparse.Namespace) -> int:
     from bot.log import configure_logging  # noqa: PLC0415 (a refused start is quick)
 
     configure_logging(settings.log_format, secrets=_secrets(settings))
+    # What is kept may be a private repository's: nobody else on the machine reads it.
+    os.umask(0o077)
     try:
         asyncio.run(_serve(settings))
     except StartRefusedError as error:

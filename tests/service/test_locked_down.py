@@ -50,6 +50,13 @@ def test_an_analysis_needs_nothing_but_to_read(tmp_path: Path, kind: str) -> Non
     assert (tmp_path / "attempts").read_text() == ""
 
 
+def open_to_others(folder: Path) -> list[str]:
+    """What is kept and may be read by others on the machine: logs of private repositories and what was found there."""
+    kept = [path for path in folder.rglob("*") if path.name != "attempts"]
+    assert {"mlm.db", "files"} <= {path.name for path in kept}
+    return [path.name for path in kept if path.stat().st_mode & 0o077]
+
+
 async def test_it_needs_its_data_folder_and_github_and_nothing_else(tmp_path: Path) -> None:
     """A failed job with an archive in its artifact is explained, the check is answered, and nothing else was tried."""
     inner = zipped({LOG: b"[rank0]: ModuleNotFoundError: No module named 'flash_attn'\n"})
@@ -64,5 +71,6 @@ async def test_it_needs_its_data_folder_and_github_and_nothing_else(tmp_path: Pa
             (comment,) = github.comments(pull, by_app=True)
             assert "flash_attn" in comment.body
             assert await bot.end(15) == 0
+    assert open_to_others(tmp_path) == []
     tried = set((tmp_path / "attempts").read_text().splitlines())
     assert tried <= {ASKED_BY_CRONITER}, "nothing else that is refused was even tried"
