@@ -18,6 +18,7 @@ from bot.contexts import Contexts
 from bot.engine.adapter import EndingError, Engine
 from bot.engine.settings import EngineSettings
 from bot.engine.sweep import Rounds, keep_sweeping
+from bot.github.clock import GitHubClock
 from bot.github.gateway import Connection, Gateway, Limits
 from bot.github.shelf import Room, files_folder
 from bot.missed import Parts, means_of
@@ -42,6 +43,7 @@ SETTINGS = web.AppKey("settings", Settings)
 METRICS = web.AppKey("metrics", Metrics)
 SESSION = web.AppKey("session", aiohttp.ClientSession)
 GATEWAY = web.AppKey("gateway", Gateway)
+CLOCK = web.AppKey("clock", GitHubClock)
 DATABASE = web.AppKey("database", Database)
 WATCH = web.AppKey("watch", Watch)
 ANALYSIS = web.AppKey("analysis", AnalysisPool)
@@ -77,6 +79,8 @@ def build_app(
     app = web.Application(client_max_size=MAX_BODY + 1)
     app[SETTINGS] = settings
     app[METRICS] = Metrics()
+    app[CLOCK] = GitHubClock(_now)
+    app[METRICS].clock.set_function(app[CLOCK].ahead_s)
     app[ADMISSION] = Admission()
     app[PRECEDENCE] = Precedence()
     app[STRANGERS] = Strangers()
@@ -118,7 +122,7 @@ async def _session(app: web.Application) -> AsyncIterator[None]:
 async def _database(app: web.Application) -> AsyncIterator[None]:
     settings = app[SETTINGS]
     await asyncio.to_thread(settings.data_dir.mkdir, parents=True, exist_ok=True)
-    database = await Database.open(settings.database_url, clock=_now)
+    database = await Database.open(settings.database_url, clock=app[CLOCK])
     watch = Watch(database.ping, show=app[METRICS].database.set)
     app[DATABASE], app[WATCH] = database, watch
     rounds = [asyncio.create_task(one) for one in (watch.keep_looking(), _keep_forgetting(database, watch))]
@@ -170,13 +174,14 @@ async def _gateway(app: web.Application) -> AsyncIterator[None]:
             extra_download_hosts=settings.download_hosts,
         ),
         data_dir=settings.data_dir,
-        clock=_now,
+        clock=app[CLOCK],
         limits=app[LIMITS],
         observe=lambda said: app[METRICS].github.labels(said).inc(),
         show_trouble=lambda kind, number: app[METRICS].troubles.labels(kind).set(number),
+        dated=app[CLOCK].hear,
         reader=app[ANALYSIS],
     )
-    contexts = Contexts(gateway, app[DATABASE], app[ANALYSIS], _now, settings.label_debounce_s, settings.caps)
+    contexts = Contexts(gateway, app[DATABASE], app[ANALYSIS], app[CLOCK], settings.label_debounce_s, settings.caps)
     app[GATEWAY], app[CONTEXTS] = gateway, contexts
     yield
     await gateway.close()
@@ -229,7 +234,7 @@ async def _sweep(app: web.Application) -> AsyncIterator[None]:
         yield
         return
     parts = Parts(app[GATEWAY], app[ENGINE], app[DATABASE], app[METRICS], settings)
-    means = means_of(parts, slim=_slim(app), clock=_now, told=app[WATCH].told)
+    means = means_of(parts, slim=_slim(app), clock=app[CLOCK], told=app[WATCH].told)
     sweeping = asyncio.create_task(keep_sweeping(means, rounds, lambda: contexts.connected))
     yield
     sweeping.cancel()
@@ -285,5 +290,5 @@ async def _show_metrics(request: web.Request) -> web.Response:
 
 
 def _health(app: web.Application) -> Health:
-    parts = Readiness(app[WATCH], app[ENGINE], app[CONTEXTS], app[CONTACT])
-    return Health(parts.checks, parts.depths, app[METRICS], troubles=app[GATEWAY].weather.troubles)
+    parts = Readiness(app[WATCH], app[ENGINE], app[CONTEXTS], app[CONTACT], app[CLOCK])
+    return Health(parts.checks, parts.depths, app[METRICS], troubles=parts.troubles)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from bot.contact import Contact
 from bot.contexts import Contexts
 from bot.engine.adapter import Engine
+from bot.github.clock import GitHubClock
 from bot.store.watch import Watch
 from bot.web.health import Check, NotReadyError
 
@@ -20,11 +21,16 @@ class Readiness:
     engine: Engine
     contexts: Contexts
     contact: Contact
+    clock: GitHubClock
 
     @property
     def checks(self) -> Mapping[str, Check]:
         """The checks by the name of the part."""
         return {"database": self._database, "engine": self._engine, "github": self._github}
+
+    def troubles(self) -> Mapping[str, str]:
+        """Return what only slows the work down, by kind."""
+        return self.contexts.gateway.weather.troubles() | self.clock.troubles()
 
     async def depths(self) -> Mapping[str, int]:
         """Return how much work is in each state; not asked for while the database is known to be away."""

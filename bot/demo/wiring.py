@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import secrets
+from email.utils import format_datetime
 
 from aiohttp import web
 from cryptography.hazmat.primitives import serialization
@@ -74,4 +75,9 @@ def api_site(parts: Parts, *, port: int = 0) -> Site:
         for endpoint in module.ENDPOINTS:
             app.router.add_route(endpoint.method, prefix + endpoint.path, endpoint.bind(parts))
     app.router.add_route("*", "/{path:.*}", routes_repo.no_such_endpoint)
+
+    async def stamp(_: web.Request, answer: web.StreamResponse) -> None:
+        answer.headers["Date"] = format_datetime(parts.state.clock(), usegmt=True)
+
+    app.on_response_prepare.append(stamp)
     return Site(app, port=port)

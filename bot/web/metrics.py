@@ -29,6 +29,9 @@ class Metrics:
         self.troubles = Gauge(
             "mlm_github_troubles", "Troubles with GitHub that go on now, by kind", ["kind"], registry=self.registry
         )
+        self.clock = Gauge(
+            "mlm_clock_ahead_seconds", "How far the host's clock is ahead of GitHub's", registry=self.registry
+        )
         self.sweeps = Counter(
             "mlm_sweep",
             "Missed deliveries asked for again, repositories looked at again",

@@ -127,8 +127,10 @@ class Double:
     def issue_token(self, request: web.Request) -> Say:
         """Check the App's signature and issue the next token."""
         signed = request.headers["Authorization"].split()[1]
-        claims = jwt.decode(signed, KEY.public_key(), algorithms=["RS256"])
+        by_our_clock = {"verify_exp": False, "verify_iat": False}
+        claims = jwt.decode(signed, KEY.public_key(), algorithms=["RS256"], options=by_our_clock)
         assert claims["iss"] == str(APP_ID)
+        assert claims["iat"] < self.clock().timestamp() < claims["exp"] <= claims["iat"] + 600
         self.tokens_issued += 1
         expires_at = (self.clock() + timedelta(hours=1)).isoformat()
         return Say(201, {"token": f"ghs_4711_{self.tokens_issued}.a.b", "expires_at": expires_at})
