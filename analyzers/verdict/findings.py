@@ -14,6 +14,7 @@ from analyzers.reading.scan import Line
 from analyzers.records import replace
 from analyzers.rules import RuleSet
 from analyzers.verdict.category import Kind, Scene, classify
+from analyzers.verdict.reason import reason_line
 
 _EXCERPT_LINES = 5
 _EXCERPT_CHARS = 400
@@ -125,8 +126,11 @@ def of_stop(rank: int | None, stream: StreamReading, line: int, what: str) -> Fi
 
 
 def excerpt(text: str) -> tuple[str, ...]:
-    """Return the first lines of a text, each cut to a length that a comment can show."""
-    return tuple(line[:_EXCERPT_CHARS] for line in text.split("\n")[:_EXCERPT_LINES])
+    """Return the first lines of a text and the one that says why, each cut to a length that a comment can show."""
+    lines = text.split("\n")
+    reason = reason_line(lines)
+    shown = lines[:_EXCERPT_LINES] if reason < _EXCERPT_LINES else [*lines[: _EXCERPT_LINES - 1], lines[reason]]
+    return tuple(line[:_EXCERPT_CHARS] for line in shown)
 
 
 def _place(frames: list[Frame], root: str | None) -> str | None:

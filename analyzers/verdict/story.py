@@ -31,6 +31,7 @@ from analyzers.verdict.findings import (
     of_trace,
     of_usage,
 )
+from analyzers.verdict.kernel_assertion import with_assertion
 from analyzers.verdict.stuck import find_stuck, kind_of_time_limit
 
 #: torch.distributed.checkpoint gathers the failures of all ranks and raises them everywhere.
@@ -111,7 +112,7 @@ class StoryTeller:
             self._from_stops(rank, sessions),
             self._from_timeouts(story),
         ]
-        story.first = _choose([finding for finding in candidates if finding is not None])
+        story.first = with_assertion(_choose([found for found in candidates if found is not None]), ordered, passed)
         if story.first is None and not story.finished:
             story.first = find_stuck(rank, ordered, story.running, in_tests=story.in_tests)
         story.doubted = tuple(self._doubted(rank, ordered, passed))

@@ -6,17 +6,19 @@ from collections.abc import Sequence
 
 from analyzers.comparison import Drift, GoldenComparison, MetricDifference
 from analyzers.model import Attempt, Category, Error
+from analyzers.patterns import pattern
 from analyzers.verdict.accusation import Blame
+from analyzers.verdict.reason import bare_head, bare_reason, reason_line
 
 #: What the culprit did, after "rank 3"; the plural reads alike.
 _WORDS = {
     Category.CUDA_OOM: "ran out of GPU memory",
-    Category.HOST_OOM: "was killed for want of host memory",
+    Category.HOST_OOM: "died for want of host memory",
     Category.CUDA_ERROR: "hit a CUDA error",
-    Category.GPU_HARDWARE: "lost its GPU",
+    Category.GPU_HARDWARE: "found no working GPU",
     Category.COLLECTIVE_TIMEOUT: "did not reach the collective that the others waited in",
     Category.NETWORK: "failed on the network",
-    Category.PORT_COLLISION: "found its port in use",
+    Category.PORT_COLLISION: "found the port in use",
     Category.DISK_FULL: "found the disk full",
     Category.NUMERICS_NAN: "found NaN or Inf",
     Category.CRASH_NATIVE: "crashed",
@@ -24,9 +26,13 @@ _WORDS = {
     Category.TEST_ASSERTION: "failed an assertion",
     Category.TEST_ERROR: "failed a test",
     Category.COLLECTION: "failed before any test ran",
-    Category.DEPENDENCY: "misses a dependency, or has the wrong version",
+    Category.DEPENDENCY: "lacked a dependency, or had the wrong version",
 }
 _MESSAGE_CHARS = 160
+#: Of a message whose reason stands in another line, this much of the first one.
+_HEAD_CHARS = 60
+#: The process group that a watchdog speaks for.
+_OF_GROUP = pattern(r"^\[PG [^\]]*\] ")
 #: Added where one start failed, another passed, and their order is not known.
 UNORDERED = "another start passed, and nothing in the logs tells which of the two came last"
 
@@ -109,9 +115,20 @@ def _percent(one: MetricDifference) -> str:
 
 
 def _short(error: Error) -> str:
-    first = error.message.split("\n", 1)[0].strip()
-    text = f"{error.type.rpartition('.')[2]}: {first}" if error.type and first else error.type or first
+    said = _telling(error.message)
+    text = f"{error.type.rpartition('.')[2]}: {said}" if error.type and said else error.type or said
     return text if len(text) <= _MESSAGE_CHARS else text[: _MESSAGE_CHARS - 3] + "..."
+
+
+def _telling(message: str) -> str:
+    """Return the words of a message that say why: of several lines it is not always the first that does."""
+    lines = [line.strip() for line in message.split("\n") if line.strip()] or [""]
+    place = reason_line(lines)
+    why = _OF_GROUP.sub("", bare_reason(lines[place]))
+    if not place:
+        return f"{lines[0]} {lines[1]}" if lines[0].endswith(":") and lines[1:] else lines[0]
+    head = bare_head(lines[0])
+    return f"{head[:_HEAD_CHARS]}: {why}" if head else why
 
 
 def _ranks(ranks: Sequence[int]) -> str:

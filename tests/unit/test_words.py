@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from fakes import make_diagnosis
 
 from analyzers.model import Category, Confidence, Error, Evidence, Finding, Role
 from analyzers.verdict.accusation import Blame
+from analyzers.verdict.findings import excerpt
 from analyzers.verdict.summary import summarise
 from handlers.render.report import render_diagnosis
 from handlers.render.words import rerun_advice, title
@@ -46,3 +49,47 @@ def test_a_stale_lock_file_is_named() -> None:
 def test_the_others_of_a_hang_waited(category: Category, fate: str) -> None:
     finding = Finding(category, Role.CAUSE, Error(None, "m"), Evidence("a", 1), confidence=Confidence.HIGH)
     assert summarise(Blame(finding, (3,), (0, 1, 2))).endswith(f"; 3 other ranks {fate}")
+
+
+NCCL = (
+    "NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:93, unhandled cuda error\n"
+    "ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 'an illegal memory access'"
+)
+NVCC = (
+    "Error building extension 'norm': [1/3] nvcc -c cuda.cu\nFAILED: cuda.cuda.o\nnvcc -c cuda.cu\n"
+    '/tmp/norm/cuda.cu(4): error: identifier "scale" is undefined\n  x[0] = scale;\nninja: build stopped.'
+)
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (NCCL, "NCCL error: Cuda failure 'an illegal memory access'"),
+        (NVCC, "Error building extension 'norm': /tmp/norm/cuda.cu(4): error: identifier \"scale\" is undefined"),
+        ("at 4:3:\ndef kernel(x):\n   ^\nNameError('s is not defined')", "NameError('s is not defined')"),
+        (
+            "terminate called after throwing an instance of 'E'\n[PG ID 0 Rank 1] watchdog ended: CUDA error: trap",
+            "watchdog ended: CUDA error: trap",
+        ),
+        ("Error(s) in loading it for Linear:\nsize mismatch", "Error(s) in loading it for Linear: size mismatch"),
+        (
+            "CUDA error: device-side assert triggered\nIndexing.cu:15: f: Assertion `index < size` failed.\nSearch",
+            "CUDA error: device-side assert triggered: Assertion `index < size` failed",
+        ),
+        ("the first line\nand another", "the first line"),
+    ],
+)
+def test_the_line_that_says_why_is_told(message: str, said: str) -> None:
+    finding = Finding(Category.CUDA_ERROR, Role.CAUSE, Error("a.b.Trouble", message), Evidence("a", 1))
+    assert summarise(Blame(finding, (3,), ())) == f"rank 3 hit a CUDA error: Trouble: {said}"
+    shown = excerpt(message)
+    assert any(said.rpartition(": ")[2] in line for line in shown)
+    assert len(shown) <= 5
+
+
+@pytest.mark.parametrize("category", Category)
+def test_the_words_fit_one_rank_and_several(category: Category) -> None:
+    finding = Finding(category, Role.CAUSE, Error(None, "m"), Evidence("a", 1))
+    one, two = (summarise(Blame(finding, ranks, ())) for ranks in ((3,), (3, 4)))
+    assert two == one.replace("rank 3", "ranks 3 and 4")
+    assert not re.search(r"\b(?:its|was|has|misses)\b", one)
