@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from analyzers.patterns import pattern
+from analyzers.records import dataclass
 
 #: Between two pieces. What the runner and torchrun write before a line may follow; without a line's end it must.
 BREAK = pattern(
