@@ -36,7 +36,7 @@ def is_childs(frames: Sequence[Frame]) -> bool:
     return bool(frames) and frames[0].function in _BEGINS_PROCESS and not own
 
 
-def kind_of_crash(rules: RuleSet, crash: Crash, *, has_collectives: bool) -> Kind | None:
+def kind_of_crash(rules: RuleSet, crash: Crash, *, has_timeouts: bool) -> Kind | None:
     """Tell a crash of its own from the abort that ends a process which waited too long; None if others say more."""
     if crash.signal == TIMED_OUT:
         return kind_of_time_limit(crash.frames)
@@ -48,7 +48,7 @@ def kind_of_crash(rules: RuleSet, crash: Crash, *, has_collectives: bool) -> Kin
         told = classify(rules, what, "", Scene.SCRIPT) if what else told
     if told.rule is not None and told.role is Role.CAUSE and told.category is not Category.CRASH_NATIVE:
         return told
-    if has_collectives:
+    if has_timeouts:
         return None  # the watchdog's own line says more
     if told.rule is None and crash.exception in _OF_PEERS:
         return Kind(Category.NETWORK, Role.CONSEQUENCE)

@@ -17,11 +17,11 @@ def find_laggards(stories: Mapping[int, RankStory]) -> tuple[tuple[int, ...], Fi
     """Return the ranks that the others waited for, and the finding to show; None if nobody ran into a time-out.
 
     In the order of what proves most: a rank in an earlier or another operation than the others, by its own watchdog or
-    its own status line; else the ranks that say nothing of a time-out while all others do.
+    its own status line, even if it went on later; else the ranks that say nothing of a time-out while all others do.
     """
     waiting = {rank: story for rank, story in stories.items() if _waited(story)}
     if not waiting:
-        return None
+        return _left_alone(stories)
     told = [story for story in stories.values() if story.last is not None]
     odd = _in_another_operation(waiting, complete=len(waiting) == len(told))
     if odd:
@@ -29,6 +29,9 @@ def find_laggards(stories: Mapping[int, RankStory]) -> tuple[tuple[int, ...], Fi
         finding = min((f for f in own if f), key=lambda f: f.rank or 0)
         sure = len(told) == len(stories)  # else a rank without a log may have been in any operation
         return odd, finding if sure else replace(finding, confidence=Confidence.MEDIUM)
+    late = _came_later(stories, waiting)
+    if late:
+        return late, _first_to_say(waiting)
     absent = tuple(rank for rank, story in stories.items() if rank not in waiting and not story.finished)
     absent = _without_peer_errors(stories, absent) or absent
     absent = tuple(rank for rank in absent if stories[rank].last is not None) or absent  # a log was seen to stop
@@ -81,6 +84,35 @@ def _is_one_group(places: Iterable[tuple[int, str]]) -> bool:
     """Whether the lines may be of one process group, which they do not name: counters of different groups differ."""
     numbers, signatures = zip(*places, strict=True)
     return len(set(numbers)) == 1 or len(set(signatures)) == 1
+
+
+def _left_alone(stories: Mapping[int, RankStory]) -> tuple[tuple[int, ...], Finding] | None:
+    """Those who lost a peer that had done everything it had to do: they were in an operation too many."""
+    lost = {
+        rank: story.first
+        for rank, story in stories.items()
+        if story.first and story.first.role is Role.CONSEQUENCE and story.states
+    }
+    others = [story for rank, story in stories.items() if rank not in lost]
+    if not lost or not others or not all(story.finished and story.last is not None for story in others):
+        return None
+    first = next(iter(lost.values()))
+    found = replace(first, category=Category.COLLECTIVE_TIMEOUT, retryable=None, confidence=Confidence.LOW)
+    return tuple(lost), found
+
+
+def _came_later(stories: Mapping[int, RankStory], waiting: Mapping[int, RankStory]) -> tuple[int, ...]:
+    """The ranks that had not come to the operation when the others' time was up, by their status line of then."""
+    waited: dict[str, int] = {}
+    for event in (event for story in waiting.values() for event in story.timeouts):
+        if event.group and event.seq is not None and not event.signature.startswith(_POINT_TO_POINT):
+            waited[event.group] = min(event.seq, waited.get(event.group, event.seq))
+    return tuple(
+        rank
+        for rank, story in stories.items()
+        if rank not in waiting
+        and any(event.enqueued is not None and event.enqueued < waited.get(event.group, 0) for event in story.states)
+    )
 
 
 def _behind(stories: Mapping[int, RankStory]) -> tuple[int, ...]:

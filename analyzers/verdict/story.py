@@ -176,7 +176,11 @@ class StoryTeller:
         for stream in streams:
             raised = uncaught_line(stream, passed, finished=story.finished)
             for crash in (crash for crash in stream.crashes if crash.signal != STUCK):
-                kind = kind_of_crash(self._rules, crash, has_collectives=bool(stream.collectives))
+                kind = kind_of_crash(
+                    self._rules,
+                    crash,
+                    has_timeouts=any(event.kind is CollectiveKind.TIMEOUT for event in stream.collectives),
+                )
                 if kind is None or (raised and crash.line > raised and kind.category is Category.CRASH_NATIVE):
                     continue
                 story.at_exit = story.finished
