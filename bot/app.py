@@ -21,9 +21,11 @@ from bot.engine.sweep import Rounds, keep_sweeping
 from bot.github.clock import GitHubClock
 from bot.github.gateway import Connection, Gateway, Limits
 from bot.github.shelf import Room, files_folder
+from bot.lookout import Lookout
 from bot.missed import Parts, means_of
 from bot.performer import Performer
 from bot.readiness import Readiness
+from bot.store.forgetting import keep_forgetting
 from bot.store.store import Database
 from bot.store.watch import Watch
 from bot.web.admission import Admission
@@ -56,9 +58,6 @@ PRECEDENCE = web.AppKey("precedence", Precedence)
 STRANGERS = web.AppKey("strangers", Strangers)
 ROUNDS = web.AppKey("rounds", Rounds)
 
-FORGET_EVERY_S = 6 * 3600.0
-#: Soon after the start: a process that never lives for six hours forgets, too.
-FORGET_FIRST_S = 90.0
 #: A second after we are told to stop, whoever still waits for the database is answered, while that can be done.
 LAST_ACCEPT_S = 1.0
 #: Seconds without a byte; the time that a large download takes in all is not limited.
@@ -87,7 +86,7 @@ def build_app(
     app[LIMITS] = limits or _limits(settings)
     app[ROUNDS] = rounds or Rounds(settings.sweep_every_s, pause_s=settings.write_pause_s)
     # The engine before the contact: whether we may run here at all is known at once, GitHub may take long.
-    app.cleanup_ctx.extend([_session, _database, _analysis, _gateway, _engine, _contact, _sweep])
+    app.cleanup_ctx.extend([_session, _database, _analysis, _gateway, _engine, _contact, _lookout, _sweep])
     if not listen_first:
         app.cleanup_ctx.append(_first_contact)
     app.on_shutdown.append(_turn_away)
@@ -125,7 +124,7 @@ async def _database(app: web.Application) -> AsyncIterator[None]:
     database = await Database.open(settings.database_url, clock=app[CLOCK])
     watch = Watch(database.ping, show=app[METRICS].database.set)
     app[DATABASE], app[WATCH] = database, watch
-    rounds = [asyncio.create_task(one) for one in (watch.keep_looking(), _keep_forgetting(database, watch))]
+    rounds = [asyncio.create_task(one) for one in (watch.keep_looking(), keep_forgetting(database, watch))]
     logging.getLogger("dbos").addFilter(watch.is_news)
     yield
     logging.getLogger("dbos").removeFilter(watch.is_news)
@@ -133,21 +132,6 @@ async def _database(app: web.Application) -> AsyncIterator[None]:
         one.cancel()
     await asyncio.gather(*rounds, return_exceptions=True)
     await database.close()
-
-
-async def _keep_forgetting(database: Database, watch: Watch) -> None:
-    """Delete what is too old to matter, once in a while; a time that fails is told, and the next one comes anyway."""
-    wait_s = FORGET_FIRST_S
-    while True:
-        await asyncio.sleep(wait_s)
-        wait_s = FORGET_EVERY_S
-        try:
-            rows = await database.forget_old()
-        except Exception as error:
-            if not await watch.told(error):
-                log.exception("memory.not_collected")
-        else:
-            log.info("memory.collected", rows=rows)
 
 
 async def _analysis(app: web.Application) -> AsyncIterator[None]:
@@ -221,6 +205,15 @@ async def _engine(app: web.Application) -> AsyncIterator[None]:
     app[ENGINE] = engine
     yield
     await engine.close()
+
+
+async def _lookout(app: web.Application) -> AsyncIterator[None]:
+    lookout = Lookout(app[GATEWAY], app[ENGINE], every_s=app[LIMITS].look_every_s, told=app[WATCH].told)
+    rounds = [asyncio.create_task(one) for one in (lookout.keep_asking(), lookout.keep_hurrying())]
+    yield
+    for one in rounds:
+        one.cancel()
+    await asyncio.gather(*rounds, return_exceptions=True)
 
 
 async def _turn_away(app: web.Application) -> None:

@@ -196,6 +196,12 @@ class Engine:
             counts[state] = len(rows)
         return counts
 
+    async def hurry(self, concerns: Callable[[Task], bool]) -> int:
+        """Start soon, one after the other, what was put off and concerns something that is over; return how many."""
+        from bot.engine.hurry import hurry  # noqa: PLC0415 (see above)
+
+        return await hurry(concerns)
+
     def turn_away(self) -> None:
         """Accept nothing from now on: whoever waits or comes gets an `EndingError` at once."""
         if self._intake is not None:

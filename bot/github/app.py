@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bot.github.calls import ACCEPT, VERSION_HEADER, Api, Calls
 from bot.github.payloads import AppData, CommentData
+from bot.github.tokens import SignedCalls
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class AppIdentity:
         return comment.user.login == self.login if app is None else app.id == self.id
 
 
-async def identify(api: Api, calls: Calls) -> AppIdentity:
+async def identify(api: Api, calls: Calls | SignedCalls) -> AppIdentity:
     """Ask GitHub once which App our key belongs to.
 
     Raises:

@@ -44,6 +44,7 @@ class Limits:
     log_pause_s: float = 3.0
     answer_within_s: float = 60.0  # a page of a hundred jobs takes GitHub many seconds
     longest_stay_s: float = 5.0  # a rate limit that ends sooner is waited out in place
+    look_every_s: float = 20.0  # while GitHub is unwell, it is asked how it is
     calm_s: float = 30.0  # a trouble that comes back within this time is the same one
     max_artifact_bytes: int = 2 * 1024**3
     max_log_bytes: int = 512 * 1024**2
@@ -140,6 +141,15 @@ class Gateway:
             if exc.status != UNAUTHORIZED or abs((self._clock() - asked_at).total_seconds()) < WRONG_S:
                 raise
         return await identify(self._app_api, self._app_calls)
+
+    async def ask(self) -> None:
+        """Ask GitHub something that costs nothing, for `weather` to hear of the answer.
+
+        Raises:
+            RateLimitedError: there was none, or the App's key is refused.
+            RefusedError: it was another no.
+        """
+        await identify(self._app_api, self._signed)
 
     async def close(self) -> None:
         """End what is running."""

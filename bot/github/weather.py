@@ -64,6 +64,7 @@ class Weather:
         self._show = show
         self._calm_s = calm_s
         self._open: dict[tuple[Trouble, str], _Episode] = {}
+        self._listeners: list[Callable[[Trouble, str], None]] = []
         self._moved: LRUCache[str, bool] = LRUCache(maxsize=MOST_NAMES)
         for kind in TROUBLES:
             show(kind, 0)
@@ -100,6 +101,15 @@ class Weather:
         if name not in self._moved:
             self._moved[name] = True
             log.info("github.moved", path=name)
+
+    def tell_when_over(self, listener: Callable[[Trouble, str], None]) -> None:
+        """Call the listener whenever a trouble is over, with its kind and whom it concerned."""
+        self._listeners.append(listener)
+
+    def lasts(self, kind: Trouble, who: str) -> bool:
+        """Say whether there is such a trouble, and no better answer since."""
+        episode = self._open.get((kind, who))
+        return episode is not None and not episode.answered
 
     def troubles(self) -> dict[str, str]:
         """Return what is wrong now and since when (UTC), by kind: no addresses, and nothing if all is well."""
@@ -156,6 +166,9 @@ class Weather:
             how="it answers again" if episode.answered else "it was not asked again",
         )
         self._show_count(kind)
+        if episode.answered or kind == "rate_limited":
+            for listener in self._listeners:
+                listener(kind, who)
 
     def _show_count(self, kind: Trouble) -> None:
         self._show(kind, Counter(of_kind for of_kind, _ in self._open)[kind])
