@@ -18,7 +18,7 @@ from analyzers.verdict.category import Kind as FoundKind
 from analyzers.verdict.category import Scene, classify
 from analyzers.verdict.findings import of_trace
 from analyzers.verdict.nodes import Shifts, hosts_as_nodes, shifts_of
-from analyzers.verdict.starts import failed_to_launch, is_alone, one_start_each
+from analyzers.verdict.starts import covers, debugged_start, failed_to_launch, is_alone, one_start_each
 from analyzers.verdict.story import RankStory, StoryTeller
 
 _PID = pattern(r"\bpid=?'?(\d+)|Killed process (\d+)")
@@ -62,13 +62,16 @@ def gather_runs(
     """
     readings = hosts_as_nodes(readings)
     starts = one_start_each(readings)
+    debug = {one.place.name: start for one in readings if (start := debugged_start(one, starts, readings))}
+    moved = [one.place.run for one in readings if one.place.name in debug]
+    starts = [start for start in starts if start[0] not in moved]
     keys = [key for start in starts for key in start]
     loose = [reading for reading in readings if reading.place.run not in keys]
     runs = []
     for start in starts:
         key = next((key for key in start if key.folder == newest), start[0])
         own = [reading for reading in readings if reading.place.run in start]
-        own += [reading for reading in loose if any(_covers(reading.place.run, part) for part in start)]
+        own += [one for one in loose if covers(one, start) and debug.get(one.place.name, start) is start]
         named = job_exits if newest is None or key.folder in ("", newest) else None
         runs.append(_build(key, own, rules, named))
     clocks: dict[tuple[str, int, str], list[float]] = {}
@@ -76,15 +79,6 @@ def gather_runs(
         if run.clock is not None:
             clocks.setdefault((run.key.test, run.key.repeat, run.key.folder), []).append(run.clock)
     return sorted(runs, key=lambda run: _order(run, newest, clocks))
-
-
-def _covers(outer: RunKey, key: RunKey) -> bool:
-    """Whether a launcher's or node's log in folder `outer` speaks of the run `key`."""
-    return (
-        (not outer.test or key.test == outer.test or key.test.startswith(outer.test + "/"))
-        and outer.repeat in (0, key.repeat)
-        and outer.folder in ("", key.folder, key.node)
-    )
 
 
 def _order(

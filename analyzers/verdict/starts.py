@@ -57,6 +57,34 @@ def one_start_each(readings: Sequence[LogReading]) -> list[list[RunKey]]:
     return [[folder.key for folder in start] for start in starts]
 
 
+def covers(reading: LogReading, start: Sequence[RunKey]) -> bool:
+    """Whether a launcher's or node's log speaks of a start, by the folder that it lies in."""
+    outer = reading.place.run
+    return any(
+        (not outer.test or key.test == outer.test or key.test.startswith(outer.test + "/"))
+        and outer.repeat in (0, key.repeat)
+        and outer.folder in ("", key.folder, key.node)
+        for key in start
+    )
+
+
+def debugged_start(
+    reading: LogReading, starts: Sequence[list[RunKey]], readings: Sequence[LogReading]
+) -> list[RunKey] | None:
+    """Return which of several starts NCCL's own log beside them is of; None if it is another log, or nobody can tell.
+
+    Each process writes that file anew, so it is the last start's. Where one start alone says nothing in its own logs,
+    that is the one: the others ended with an error, and nothing was to end after them.
+    """
+    beside = [one.place.kind for one in readings if one.place.run == reading.place.run]
+    if reading.place.kind is not Kind.NCCL or Kind.WOVEN in beside or Kind.RANK in beside:
+        return None
+    own = [(start, [one for one in readings if one.place.run in start]) for start in starts]
+    own = [(start, logs) for start, logs in own if reading not in logs and covers(reading, start)]
+    silent = [start for start, logs in own if not any(one.size_bytes for one in logs)]
+    return silent[0] if len(own) > 1 and len(silent) == 1 else None
+
+
 def failed_to_launch(trace: Trace) -> bool:
     """Whether an exception ended torchrun itself, and not a process of it: the ranks did not meet, as a rule."""
     return trace.short_type != "ChildFailedError" and any(_LAUNCHER in frame.path for frame in trace.frames)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analyzers.analyze import analyze
-from analyzers.model import Diagnosis
+from analyzers.model import Category, Diagnosis
 from analyzers.rules import RuleSet
 from config.rule_files import rule_documents
 from tests.logs import bundle, failure, failures, pytest_log, raised, ranks
@@ -73,3 +73,18 @@ def test_where_a_node_made_more_folders_than_the_other_nothing_is_joined_by_gues
     files |= ranks({}, of=2, folder="node_1/1/none_cccccccc/attempt_0")
     found = verdict(files)
     assert (found.culprit_ranks, found.victim_ranks) == ((1,), (0,))
+
+
+def test_nccls_own_log_is_of_the_start_that_says_nothing_else() -> None:
+    """The first start raised and was begun anew; of the last one only `nccl_debug.log` beside both has a word."""
+    refused = (
+        "node-1:71:88 [1] misc/ibvwrap.cc:269 NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out\n"
+    )
+    debug = f"node-1:70:87 [0] NCCL INFO Bootstrap: Using eth0\n[2026-07-02 01:40:11] {refused}"
+    first = ranks({2: raised("KeyError: 'a'", "megatron/core/a.py:7 f", rank=2)}, folder="logs/1/none_zz/attempt_0")
+    silent = ranks({}, folder="logs/1/none_aa/attempt_0")
+    found = verdict(first | silent | {"nccl_debug.log": debug})
+    assert (found.category, found.culprit_ranks) == (Category.NETWORK, (1,))
+    assert [attempt.category for attempt in found.attempts] == [Category.CRASH_PYTHON, Category.NETWORK]
+    alone = verdict(first | {"nccl_debug.log": debug})
+    assert alone.culprit_ranks == (2,)
