@@ -17,6 +17,9 @@ from .redaction import redact, redact_lines
 #: Splits a marker or a foreign command without being seen; log text itself can hold none (see clean_text).
 JOINER = "\u2060"
 BACKTICKS = pattern("`+")
+#: GitHub's parser takes no code span of more than 80 backticks for one, and counts those of a fence to 255
+#: (cmark-gfm 0.29: MAXBACKTICKS in inlines.c, fence_length in node.h): no text may make us need so many.
+MANY_BACKTICKS = pattern("`{16}(?=`)")
 #: A word that no Markdown dialect acts upon.
 PLAIN_WORD = pattern(r"(?!.*www(?:\.|$))[^\W_](?:[^\W_]|[.,'’%=+-])*", re.IGNORECASE)
 #: Plain by its letters, yet linked: a commit, `GH-12`, trackers such as `ABC-12`, and what some readers of Markdown
@@ -98,8 +101,8 @@ def fence(lines: Iterable[str], *, language: str = "text", max_lines: int = 30, 
 
 
 def _unmarked(text: str) -> str:
-    """Break what would read as a hidden marker."""
-    return text.replace("<!--", f"<{JOINER}!--")
+    """Break what would read as a hidden marker, and runs of backticks that only longer ones could hold."""
+    return MANY_BACKTICKS.sub("`" * 16 + JOINER, text.replace("<!--", f"<{JOINER}!--"))
 
 
 def _inert(text: str) -> str:

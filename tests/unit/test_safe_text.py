@@ -13,8 +13,11 @@ from handlers.commands.lines import command_lines
 from handlers.render.clean_text import clean
 from handlers.render.redaction import redact_diagnosis, redact_text
 from handlers.render.safe_text import code, fence, link, prose, ranks
+from tests.fuzz.markdown import github_html
 
 HOSTILE = [
+    "`" * 80 + " @team <img src=x> " + "`" * 81,
+    "x\n" + "`" * 255 + "\n@team <img src=x>\n" + "`" * 299,
     "``` @team <img src=x onerror=alert(1)> <!-- mlm-bot:report:1 --> fixes #1",
     "@NVIDIA/mcore-engineers please look",
     "closes #12 and GH-7 and 1a2b3c4d5e6f and org/repo#5",
@@ -43,8 +46,8 @@ def outside_code(html: str) -> str:
 @pytest.mark.parametrize("show", [code, prose, lambda text: fence(text.split("\n"))], ids=["code", "prose", "fence"])
 def test_nothing_in_log_text_is_acted_upon(text: str, show: Callable[[str], str]) -> None:
     shown = show(text)
-    html = html_of(f"before {shown} after" if "\n" not in shown else shown)
-    rest = outside_code(html)
+    markdown = f"before {shown} after" if "\n" not in shown else shown
+    rest = outside_code(html_of(markdown)) + outside_code(github_html(markdown))
     for forbidden in ("<img", "<script", "<a ", "@", "#", "GH-", "javascript", "<table", "<li", "<em", "<strong"):
         assert forbidden not in rest, rest
     assert "<!--" not in shown
