@@ -99,7 +99,10 @@ def typed(command: Rerun) -> str:
 
 def quoted(word: str) -> str:
     """Put a word into quotes where the grammar or a shell's habits need them."""
-    return shlex.quote(word) if any(mark in word for mark in " *?['\"\\") else word
+    if not any(mark in word for mark in " *?['\"\\"):
+        return word
+    # A shell would act upon these within double quotes; where they are not, one more quotation mark is enough.
+    return f'"{word}"' if "'" in word and not any(mark in word for mark in '"\\$`!') else shlex.quote(word)
 
 
 def parse_line(line: str) -> Parsed:

@@ -11,6 +11,7 @@ from handlers.selection import Candidate, Selected, nearest, select
 
 from .choosing import of_kind
 from .grammar import Plain, Rerun, parse_line, typed
+from .lines import MAX_LINE
 
 PREFIX = "/mlm "
 #: Begins what the reader has to fill in.
@@ -37,7 +38,8 @@ async def mended(line: str, pull: Pull | None, ctx: Context) -> str | None:
     words = [_mend(word, pool) for word in parsed.selectors]
     if any(word is None for word in words):
         return None
-    return PREFIX + typed(replace(parsed, selectors=tuple(word for word in words if word is not None)))
+    better = typed(replace(parsed, selectors=tuple(word for word in words if word is not None)))
+    return PREFIX + better if len(better) <= MAX_LINE else None
 
 
 def _mend(word: str, pool: list[Candidate]) -> str | None:

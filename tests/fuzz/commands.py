@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from handlers.commands.grammar import Rerun, Unclear, parse_line, typed
-from handlers.commands.lines import MAX_COMMANDS, command_lines
+from handlers.commands.lines import MAX_COMMANDS, MAX_LINE, command_lines
 from handlers.render.safe_text import code, prose
 
 
@@ -20,7 +20,8 @@ def run(data: bytes) -> None:
                 answer += "\n" + code(hint, limit=300)
                 assert "<" in hint or not isinstance(parse_line(hint.removeprefix("/mlm")), Unclear), hint
         elif isinstance(parsed, Rerun):
-            assert not isinstance(parse_line(typed(parsed)), Unclear), typed(parsed)
+            again = typed(parsed)
+            assert len(again) > MAX_LINE or not isinstance(parse_line(again), Unclear), again
         assert command_lines(answer).texts == ()
     quoted = "".join(f"> {line}\n" for line in body.replace("\r", "\n").split("\n"))
     assert command_lines(quoted).texts == ()
