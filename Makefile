@@ -39,11 +39,13 @@ fuzz: $(UV) # look for inputs that break an entry of tests/fuzz; what it finds s
 			python $(CURDIR)/tests/fuzz/search.py $$entry $(FUZZ_S) || exit 1; \
 	done
 
+#: Where PyPI cannot be asked: AUDIT_FLAGS="--vulnerability-service osv", and --osv-url for a copy of OSV's.
+AUDIT_FLAGS ?=
 audit: $(UV) # known holes in what is installed, as PyPI knows them today; fails as well when PyPI does not say
 	@mkdir -p var
 	$(UV) export --frozen --quiet --no-dev --no-emit-project --output-file var/requirements.txt
 	UV_PROJECT_ENVIRONMENT=.cache/audit $(UV) run --frozen --quiet --only-group audit \
-		pip-audit --strict --require-hashes --disable-pip --requirement var/requirements.txt
+		pip-audit --strict --require-hashes --disable-pip $(AUDIT_FLAGS) --requirement var/requirements.txt
 
 sbom: $(UV) # the bill of materials of what is installed, as CycloneDX
 	@mkdir -p var
