@@ -12,7 +12,7 @@ import structlog
 from bot.engine.adapter import Engine
 from bot.github.gateway import Gateway
 from bot.github.tokens import THE_APP, installation_name
-from bot.github.weather import EVERYBODY, Trouble
+from bot.github.weather import EVERYBODY, THE_STORAGE, Trouble
 from bot.store.watch import Told
 from handlers.context import RateLimitedError, RefusedError, Task
 
@@ -78,4 +78,4 @@ class Lookout:
 
 
 def _concerns(task: Task, who: str) -> bool:
-    return who in {EVERYBODY, THE_APP, installation_name(task.repo.installation_id)}
+    return who in {EVERYBODY, THE_STORAGE, THE_APP, installation_name(task.repo.installation_id)}

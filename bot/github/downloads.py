@@ -31,6 +31,7 @@ from bot.github.storage import (
     too_large,
     why_broken,
 )
+from bot.github.weather import Weather
 
 log = structlog.get_logger()
 
@@ -123,15 +124,23 @@ class _Whole(Part):
 class Downloader:
     """Downloads files, each with a few tries."""
 
-    def __init__(self, session: aiohttp.ClientSession, hosts: DownloadHosts, *, retry_pause_s: float) -> None:
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        hosts: DownloadHosts,
+        *,
+        retry_pause_s: float,
+        weather: Weather | None = None,
+    ) -> None:
         """Take a session without default headers: they would travel to the storage."""
-        self._storage = Storage(session, hosts, retry_pause_s=retry_pause_s)
+        self._storage = Storage(session, hosts, retry_pause_s=retry_pause_s, weather=weather)
 
     async def fetch(self, wanted: Wanted) -> Got:
         """Put the file at `wanted.path`, or what is needed of it at `wanted.partial_path`; entirely or not at all.
 
         Raises:
             DownloadError: too large, too slow, another content than GitHub announced, or the storage failed.
+            UnreachableError: there is no way to the storage now.
             OSError: the disk.
             Whatever `wanted.locate` raises.
         """
@@ -189,7 +198,7 @@ class Downloader:
             except BrokenError as exc:
                 log.info("download.broken", file=wanted.path.name, why=str(exc), bytes=part.size, tried=tried)
                 if tried == TRIES:
-                    raise DownloadError(f"could not be downloaded: {exc}") from exc
+                    raise self._storage.gave_up(exc) from exc
                 await self._storage.pause(tried)
             else:
                 return

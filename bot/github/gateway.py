@@ -121,7 +121,7 @@ class Gateway:
         limits = self._limits
         files = FilesDesk(
             shelf=self._shelf,
-            downloader=Downloader(storage, self._hosts, retry_pause_s=limits.retry_pause_s),
+            downloader=Downloader(storage, self._hosts, retry_pause_s=limits.retry_pause_s, weather=self.weather),
             clock=self._clock,
             max_artifact_bytes=limits.max_artifact_bytes,
             max_log_bytes=limits.max_log_bytes,

@@ -13,7 +13,9 @@ from typing import Final
 import aiohttp
 from yarl import URL
 
+from bot.github.calls import UNWELL_WAIT_S, UnreachableError
 from bot.github.hosts import DownloadHosts, ForbiddenHostError
+from bot.github.weather import THE_STORAGE, Weather
 
 MAX_HOPS: Final = 3
 CHUNK_BYTES: Final = 256 * 1024
@@ -22,6 +24,10 @@ TRIES: Final = 5
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 #: The connection may not stall; the whole file may take its time.
 TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=15, sock_read=60)
+#: There was no connection at all, which says nothing about the file.
+UNREACHED: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+#: So long work waits for a storage that cannot be reached, in seconds: its name may never be known here.
+PATIENCE_S: Final = 3600.0
 #: Asks GitHub for a fresh signed URL of one and the same file.
 Locate = Callable[[], Awaitable[str]]
 
@@ -37,8 +43,16 @@ class BrokenError(Exception):
 class Storage:
     """Opens files by their signed URLs."""
 
-    def __init__(self, session: aiohttp.ClientSession, hosts: DownloadHosts, *, retry_pause_s: float) -> None:
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        hosts: DownloadHosts,
+        *,
+        retry_pause_s: float,
+        weather: Weather | None = None,
+    ) -> None:
         """Take a session without default headers: they would travel to the storage."""
+        self._weather = weather
         self._session = session
         self._hosts = hosts
         self._retry_pause_s = retry_pause_s
@@ -63,13 +77,34 @@ class Storage:
                 self._hosts.check(url)
             except ForbiddenHostError as exc:
                 raise DownloadError(f"was not downloaded: {exc}") from exc
-            response = await self._session.get(url, headers=headers, allow_redirects=False, timeout=TIMEOUT)
+            response = await self._get(url, headers)
             onward = response.headers.get("Location")
             if response.status not in REDIRECTS or onward is None:
                 return response
             response.release()
             url = url.join(parse_url(onward))
         raise DownloadError(f"could not be downloaded: more than {MAX_HOPS} redirects")
+
+    async def _get(self, url: URL, headers: dict[str, str]) -> aiohttp.ClientResponse:
+        try:
+            response = await self._session.get(url, headers=headers, allow_redirects=False, timeout=TIMEOUT)
+        except UNREACHED as exc:
+            if self._weather is not None:
+                self._weather.unreachable(exc, who=THE_STORAGE)
+            raise
+        if self._weather is not None:
+            self._weather.reached(THE_STORAGE)
+        return response
+
+    def gave_up(self, why: BrokenError) -> Exception:
+        """Return what the last try means: a storage that was reachable within the hour is worth waiting for.
+
+        Beyond that a reader is told what there is without the file.
+        """
+        lasted_s = self._weather.lasted_s("unreachable", THE_STORAGE) if self._weather is not None else None
+        if isinstance(why.__cause__, UNREACHED) and lasted_s is not None and lasted_s < PATIENCE_S:
+            return UnreachableError(f"GitHub's storage cannot be reached: {why.__cause__}", after_s=UNWELL_WAIT_S)
+        return DownloadError(f"could not be downloaded: {why}")
 
     async def pause(self, tried: int) -> None:
         """Wait after the first, second, ... try that failed."""

@@ -26,6 +26,8 @@ Trouble = Literal["unreachable", "rate_limited", "locked_out"]
 TROUBLES: tuple[Trouble, ...] = ("unreachable", "rate_limited", "locked_out")
 #: Whom a trouble concerns that every call meets.
 EVERYBODY = "everybody"
+#: Where artifacts and logs lie: another host, which may be away while GitHub's API is there.
+THE_STORAGE = "the storage"
 #: Put-off work asks again more often than this; who has not been asked for longer is not known to be unwell, seconds.
 STALE_S = 900.0
 #: So many are named by `/readyz`; the others are counted.
@@ -81,10 +83,14 @@ class Weather:
         self._better("unreachable", EVERYBODY)
         self._worse("rate_limited", who, why, why, over_after_s=for_s + self._calm_s)
 
-    def unreachable(self, error: BaseException) -> None:
+    def unreachable(self, error: BaseException, *, who: str = EVERYBODY) -> None:
         """Note that there was no answer, or one of a server that is broken."""
         self._observe("unreachable")
-        self._worse("unreachable", EVERYBODY, reason(error), str(error) or type(error).__name__, over_after_s=STALE_S)
+        self._worse("unreachable", who, reason(error), str(error) or type(error).__name__, over_after_s=STALE_S)
+
+    def reached(self, who: str) -> None:
+        """Note that there is a way to `who` again."""
+        self._better("unreachable", who)
 
     def locked_out(self, who: str, *, why: str) -> None:
         """Note that `who` gets no token; the refusal itself has been noted already."""
@@ -110,6 +116,11 @@ class Weather:
         """Say whether there is such a trouble, and no better answer since."""
         episode = self._open.get((kind, who))
         return episode is not None and not episode.answered
+
+    def lasted_s(self, kind: Trouble, who: str) -> float | None:
+        """Return for how long there has been such a trouble, in seconds; None: there is none."""
+        episode = self._open.get((kind, who))
+        return None if episode is None else (self._clock() - episode.since).total_seconds()
 
     def troubles(self) -> dict[str, str]:
         """Return what is wrong now and since when (UTC), by kind: no addresses, and nothing if all is well."""
