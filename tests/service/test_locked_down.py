@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from served import Served, environment
+from served import COMMAND, Served, environment
 
 from bot.demo.github import SimulatedGitHub
 from tests.hostile_artifacts import HOSTILE, LOG, zipped
@@ -15,6 +16,11 @@ from tests.hostile_artifacts import HOSTILE, LOG, zipped
 LOCKDOWN = Path(__file__).parent.parent / "lockdown"
 #: The engine's reader of schedules asks Python for the word size, which asks the program `file`; it does without.
 ASKED_BY_CRONITER = "subprocess.Popen file"
+#: A mount namespace of its own in which nothing but the folder may be written to, also by native code.
+READ_ONLY = """
+mount --make-rprivate / && mount --bind "$1" "$1" && mount -o remount,bind,ro / || exit 77
+cd "$1" && shift && exec "$@"
+"""
 JOB = "tests/unit_tests/models/**/*.py - latest"
 
 
@@ -57,20 +63,51 @@ def open_to_others(folder: Path) -> list[str]:
     return [path.name for path in kept if path.stat().st_mode & 0o077]
 
 
-async def test_it_needs_its_data_folder_and_github_and_nothing_else(tmp_path: Path) -> None:
-    """A failed job with an archive in its artifact is explained, the check is answered, and nothing else was tried."""
+def read_only_root(folder: Path) -> list[str]:
+    """The start of a command that runs so, as far as this machine lets us."""
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", READ_ONLY, "sh", str(folder)]
+    outside = folder.parent / "outside"
+    probe = f"! touch {shlex.quote(str(outside))} && touch inside && rm inside"
+    try:
+        tried = subprocess.run([*command, "sh", "-c", probe], capture_output=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("there is no unshare")
+    if tried.returncode:
+        pytest.skip(f"no mount namespace may be made here: {tried.stderr.decode()}")
+    return command
+
+
+async def explain_and_end(github: SimulatedGitHub, bot: Served) -> None:
+    """A failed job with an archive in its artifact is explained, and the bot stops when it is told to."""
     inner = zipped({LOG: b"[rank0]: ModuleNotFoundError: No module named 'flash_attn'\n"})
+    github.set_webhook_url(f"{bot.url}/webhook")
+    pull = await github.open_pull(author="ada")
+    run = await github.start_run(pull)
+    await github.finish_job(run, JOB, "failure", artifact=zipped({"logs.zip": inner}))
+    await github.until(lambda: github.comments(pull, by_app=True), within_s=100)
+    (comment,) = github.comments(pull, by_app=True)
+    assert "flash_attn" in comment.body
+    assert await bot.end(15) == 0
+
+
+async def test_it_needs_its_data_folder_and_github_and_nothing_else(tmp_path: Path) -> None:
+    """Whatever else Python tries is refused; nothing else was tried."""
     async with SimulatedGitHub() as github:
         github.add_repo("NVIDIA/Megatron-LM")
         async with Served(locked_down(github, tmp_path)) as bot:
-            github.set_webhook_url(f"{bot.url}/webhook")
-            pull = await github.open_pull(author="ada")
-            run = await github.start_run(pull)
-            await github.finish_job(run, JOB, "failure", artifact=zipped({"logs.zip": inner}))
-            await github.until(lambda: github.comments(pull, by_app=True), within_s=100)
-            (comment,) = github.comments(pull, by_app=True)
-            assert "flash_attn" in comment.body
-            assert await bot.end(15) == 0
+            await explain_and_end(github, bot)
     assert open_to_others(tmp_path) == []
     tried = set((tmp_path / "attempts").read_text().splitlines())
     assert tried <= {ASKED_BY_CRONITER}, "nothing else that is refused was even tried"
+
+
+async def test_a_root_that_is_mounted_read_only_is_enough(tmp_path: Path) -> None:
+    """The same by the kernel, which sees what native code opens as well: SQLite's own files, for one."""
+    data = tmp_path / "data"
+    data.mkdir()
+    command = read_only_root(data)
+    async with SimulatedGitHub() as github:
+        github.add_repo("NVIDIA/Megatron-LM")
+        env = environment(github, data, HOME="/nonexistent", TMPDIR="/nonexistent")
+        async with Served(env, command=[*command, *COMMAND]) as bot:
+            await explain_and_end(github, bot)
