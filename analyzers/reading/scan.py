@@ -131,8 +131,9 @@ class LogScan:
 
     def _find_stretch(self, stretches: Stretches, block: bytes, start: int, stop: int) -> bytes:
         """Return, and count, the lines from `start` on that one by one would be told too."""
-        others = self._anchors.search(self._dropped.union(stretches.common), self._noisy, little=self._little)
-        many = stretches.find(block, start, stop, others.find)
+        many = stretches.find(block, start, stop, lambda text: self._find_others(stretches, text))
+        if not many:
+            return b""
         anchors = self._anchors.anchors
         counts = {i: self.counts[i] + many.count(anchors[i].literal.encode()) for i in stretches.common}
         emitted = self._emitted + count_lines(many, 0, len(many))
@@ -143,6 +144,11 @@ class LogScan:
             self.counts[i] = count
         self._emitted = emitted
         return many
+
+    def _find_others(self, stretches: Stretches, text: bytes) -> list[Match]:
+        """Find the anchors that still count, without those that may stand in a stretch."""
+        others = self._dropped.union(stretches.common)
+        return self._anchors.search(others, self._noisy, little=self._little).find(text)
 
     def _take_stretch(self, many: bytes, offset: int) -> Stretch:
         self._tail, self._tail_cut = b"", False
