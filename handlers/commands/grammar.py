@@ -107,6 +107,15 @@ def quoted(word: str) -> str:
 
 def parse_line(line: str) -> Parsed:
     """Read one command line without its `/mlm`; what is not understood comes with lines that would be."""
+    parsed = _read(line)
+    if not isinstance(parsed, Unclear):
+        return parsed
+    # Quotation marks make a line longer.
+    readable = tuple(one for one in parsed.nearest if len(one.removeprefix("/mlm").strip()) <= MAX_LINE)
+    return Unclear(parsed.why, nearest=readable)
+
+
+def _read(line: str) -> Parsed:
     if len(line) > MAX_LINE:
         return Unclear(f"A command may have at most {MAX_LINE} characters.")
     text = f" {line} ".split(" -- ", 1)[0].strip()

@@ -18,7 +18,7 @@ def run(data: bytes) -> None:
             answer += "\n" + prose(parsed.why)
             for hint in parsed.nearest:
                 answer += "\n" + code(hint, limit=300)
-                assert "<" in hint or not isinstance(parse_line(hint.removeprefix("/mlm")), Unclear), hint
+                assert "<" in hint or not isinstance(parse_line(hint.removeprefix("/mlm").strip()), Unclear), hint
         elif isinstance(parsed, Rerun):
             again = typed(parsed)
             assert len(again) > MAX_LINE or not isinstance(parse_line(again), Unclear), again
