@@ -40,6 +40,10 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("authorization", pattern(r"(?P<keep>\b[Bb]earer )[A-Za-z0-9._~+/=-]{12,}")),
     ("url-password", pattern(r"(?P<keep>\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://)[^\s/'\"<>]{1,1024}@")),
+    (
+        "cookie",
+        pattern(r"(?i)(?P<keep>\b(?:set-)?cookie['\"]?\s*[:=]\s*['\"]?)[\w!#$%&*.^~|-]{1,64}=[^\n'\"]{1,4096}"),
+    ),
     ("netrc", pattern(r"(?P<keep>\bmachine\s+\S+\s+login\s+\S+\s+password\s+)\S+")),
     (
         "github-token",
@@ -58,6 +62,13 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "api-key",
         pattern(r"\bsk-[A-Za-z0-9_-]{20,}|\bAIza[0-9A-Za-z_-]{35}|\bnpm_[A-Za-z0-9]{36}|\bpypi-[A-Za-z0-9_-]{40,}"),
+    ),
+    (
+        "api-key",
+        pattern(
+            r"\bsk_(?:live|test)_[A-Za-z0-9]{16,}|\bya29\.[A-Za-z0-9_-]{20,}|\bAKCp[A-Za-z0-9]{60,}|\bdapi[0-9a-f]{32}"
+            r"|\bdop_v1_[0-9a-f]{64}|\bAGE-SECRET-KEY-1[0-9A-Z]{50,}"
+        ),
     ),
     ("jwt", pattern(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,3}")),
     (
@@ -83,7 +94,8 @@ KINDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "setting",  # as cloud SDKs and headers spell it
         pattern(
-            r"(?i)(?P<keep>\b(?:\w{0,40}secret_?access_?key|\w{0,40}account_?key|x-[\w-]{0,40}(?:api-?key|token)|(?:set-)?cookie)"
+            r"(?i)(?P<keep>\b(?:\w{0,40}secret_?access_?key|\w{0,40}account_?key|x-[\w-]{0,40}(?:api-?key|token)"
+            r"|\w{0,40}session_?token)"
             r"['\"]?\s*[=:]\s*)(?!\[redacted)" + _VALUE
         ),
     ),
