@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from analyzers.patterns import pattern
 from analyzers.records import dataclass
@@ -42,14 +42,17 @@ class _Broken:
     marked: bool  # by a rank's prefix
 
 
-def redact_wrapped(text: str, kinds: Sequence[tuple[str, re.Pattern[str]]]) -> str:
-    """Replace secrets that go on behind a break; all others stay for whoever reads line by line."""
+def redact_wrapped(text: str, kinds: Callable[[str], Sequence[tuple[str, re.Pattern[str]]]]) -> str:
+    """Replace secrets that go on behind a break; all others stay for whoever reads line by line.
+
+    `kinds` names those, and what they look like, of which there may be one in a text.
+    """
     breaks = list(_breaks(text))
     if not breaks:
         return text
     joined = BREAK.sub("", text)
     spans: list[tuple[int, int, str]] = []
-    for kind, secret in kinds:
+    for kind, secret in kinds(joined):
         for match in secret.finditer(joined):
             span = _span(text, joined, breaks, kind, match)
             if span is not None:
