@@ -30,8 +30,9 @@ def find_laggards(stories: Mapping[int, RankStory]) -> tuple[tuple[int, ...], Fi
         sure = len(told) == len(stories)  # else a rank without a log may have been in any operation
         return odd, finding if sure else replace(finding, confidence=Confidence.MEDIUM)
     late = _came_later(stories, waiting)
-    if late:
-        return late, _first_to_say(waiting)
+    if late:  # of several, one may have waited for another in a group whose time was not yet up
+        found = _first_to_say(waiting)
+        return late, found if len(late) == 1 else replace(found, confidence=Confidence.MEDIUM)
     absent = tuple(rank for rank, story in stories.items() if rank not in waiting and not story.finished)
     absent = _without_peer_errors(stories, absent) or absent
     absent = tuple(rank for rank in absent if stories[rank].last is not None) or absent  # a log was seen to stop

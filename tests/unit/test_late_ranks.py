@@ -54,6 +54,11 @@ def test_who_was_in_the_operation_too_when_told_of_the_time_out_is_not_behind() 
     assert found.culprit_ranks == (3,)
 
 
+def test_of_several_late_ranks_one_may_have_waited_for_another() -> None:
+    found = verdict({0: watchdog(0, seq=4), 1: watchdog(1, seq=4), 2: status(2, 3), 3: status(3, 3)})
+    assert (found.culprit_ranks, found.confidence) == ((2, 3), Confidence.MEDIUM)
+
+
 def test_who_left_without_a_word_is_missed_by_those_whose_sockets_closed() -> None:
     exits = ((2, -6), (0, -15))
     found = verdict({0: watchdog(0, seq=1), 1: "> initialized\n", 2: lost_peer(2, 1)}, exits=exits)
