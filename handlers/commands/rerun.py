@@ -43,6 +43,10 @@ async def rerun(command: Rerun, ask: Ask, ctx: Context) -> Outcome:
             return await _later(command, ask, run, ctx)
         return await _refused(refusal, ask, ctx)
     jobs = await ctx.github.jobs(run.id)
+    if any(
+        job.attempt > run.attempt for job in jobs
+    ):  # somebody was quicker: these only just began
+        return await _later(command, ask, await ctx.github.run(run.id), ctx)
     decided = decide(command, candidates(jobs, ctx.config.jobs), jobs)
     if isinstance(decided, Declined):
         return Outcome(decided.text, "confused")

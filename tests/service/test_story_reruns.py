@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from stories import red_run, replies
+from stories import MODELS, red_run, replies
 from test_story_failure import fail
 from world import World
 
 from bot.app import DATABASE
 from bot.demo.github import SimulatedGitHub
+from handlers.commands import rerun as command
 
 
 @pytest.fixture
@@ -131,3 +134,23 @@ async def test_a_refused_rerun_says_why_and_is_taken_for_ours_only_if_it_may_be(
     assert answer.startswith(told)
     store = world.app[DATABASE].for_repo(github.repo.id)
     assert (await store.recall(f"started-{run.id}-2") is not None) == noted
+
+
+async def test_who_was_quicker_is_seen_after_the_last_look_at_the_run(
+    world: World, github: SimulatedGitHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pull, run = await red_run(world, MODELS)
+    look = command.guarded
+
+    async def and_then_somebody_presses_the_button(*asked: Any, **more: Any) -> Any:
+        found = await look(*asked, **more)
+        monkeypatch.undo()
+        await github.rerun_job(run, MODELS, by="bob")
+        return found
+
+    monkeypatch.setattr(command, "guarded", and_then_somebody_presses_the_button)
+    await github.comment(pull, "ada", "/mlm rerun unit models")
+    await world.idle()
+    assert run.attempt_number == 2
+    (answer,) = replies(world, pull)
+    assert answer.startswith("Already under way: ")
