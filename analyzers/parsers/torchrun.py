@@ -17,6 +17,7 @@ from analyzers.records import dataclass, field
 if TYPE_CHECKING:
     from datetime import datetime
 
+_TIME = pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}_[0-9]{2}:[0-9]{2}:[0-9]{2}")
 _FAILED = pattern(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\) of binary")
 _CLOSING = pattern(r"Sending process (?P<pid>\d+) closing signal (?P<signal>SIG\w+)")
 _PROCESS_FAILURE = pattern(r"ProcessFailure\(local_rank=(?P<rank>\d+), pid=(?P<pid>\d+), exitcode=(?P<code>-?\d+)")
@@ -138,7 +139,10 @@ class LauncherReader:
 def _time(text: str) -> datetime | None:
     from datetime import UTC, datetime  # noqa: PLC0415 (few logs need it)
 
-    try:
-        return datetime.strptime(text.strip(), "%Y-%m-%d_%H:%M:%S").replace(tzinfo=UTC)
+    given = text.strip()
+    if not _TIME.fullmatch(given):
+        return None
+    try:  # not strptime: it loads the locale's names of days and months, which takes longer than the whole summary
+        return datetime.fromisoformat(given.replace("_", "T")).replace(tzinfo=UTC)
     except ValueError:
         return None
