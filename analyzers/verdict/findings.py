@@ -18,6 +18,14 @@ from analyzers.verdict.reason import reason_line
 
 _EXCERPT_LINES = 5
 _EXCERPT_CHARS = 400
+#: PyTorch ends every CUDA error with these, whatever it was: how to look for it, nothing of what happened.
+#: Source: torch 2.13, c10/cuda/CUDAMiscFunctions.cpp and CUDAException.cpp.
+_ADVICE = (
+    "Search for `cudaError",
+    "CUDA kernel errors might be asynchronously reported",
+    "For debugging consider passing CUDA_LAUNCH_BLOCKING",
+    "Compile with `TORCH_USE_CUDA_DSA`",
+)
 _SUMMARY = pattern(r"(?P<type>[A-Za-z_][\w.]*): (?P<message>.*)")
 
 
@@ -26,14 +34,19 @@ def of_trace(rank: int | None, file: str, trace: Trace, kind: Kind, root: str | 
     return Finding(
         kind.category,
         kind.role,
-        Error(trace.type or None, trace.message),
-        Evidence(file, trace.at_line or trace.end, excerpt(trace.text)),
+        Error(trace.type or None, _without_advice(trace.message)),
+        Evidence(file, trace.at_line or trace.end, excerpt(_without_advice(trace.text))),
         offset=trace.offset,
         rank=rank,
         location=_place(trace.frames, root),
         retryable=kind.retryable,
         rule=kind.rule,
     )
+
+
+def _without_advice(message: str) -> str:
+    first, *rest = message.split("\n")
+    return "\n".join([first, *(line for line in rest if not line.startswith(_ADVICE))])
 
 
 def of_crash(rank: int | None, file: str, crash: Crash, kind: Kind) -> Finding:

@@ -31,6 +31,26 @@ def test_a_script_is_told_with_the_first_assertion() -> None:
     assert found.summary.endswith("device-side assert triggered: Assertion `i < size` failed")
 
 
+def test_the_advice_under_every_cuda_error_is_not_the_error() -> None:
+    advice = (
+        "Search for `cudaErrorIllegalAddress' in https://x for more information.",
+        "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace is wrong.",
+        "For debugging consider passing CUDA_LAUNCH_BLOCKING=1",
+        "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.",
+    )
+    said = "CUDA error: an illegal memory access was encountered"
+    error = "\n".join([f"torch.AcceleratorError: {said}", "in a kernel of ours", *advice])
+    report = failures(failure("TestA.test_one", error, "megatron/core/a.py:7 f"))
+    for found in (
+        told(raised(error, "megatron/core/a.py:7 f", rank=0)),
+        told("", pytest_log({TEST: "FAILED"}, sections=report)),
+    ):
+        assert found.error is not None
+        assert found.error.message == f"{said}\nin a kernel of ours"
+        assert found.evidence is not None
+        assert not [line for line in found.evidence.excerpt if line.startswith(advice)]
+
+
 def test_a_test_is_told_with_what_stands_on_the_other_stream() -> None:
     report = failures(failure("TestA.test_one", RAISED, "megatron/core/a.py:7 f"))
     found = told(SAID.format("Loss", "t >= 0") + "\n", pytest_log({TEST: "FAILED"}, sections=report))
