@@ -84,6 +84,11 @@ def test_each_kind_has_its_command(category: Category, message: str, job: str, s
     assert commands(diagnosis(category, message), job)[0].startswith(start)
 
 
+def test_locking_anew_is_not_offered_where_nothing_fits_together() -> None:
+    found = diagnosis(Category.DEPENDENCY, "No solution found when resolving dependencies for split (markers: x)")
+    assert not [line for line in commands(found, None) if "uv lock" in line]
+
+
 def test_a_rerun_is_offered_where_it_makes_sense() -> None:
     lost = diagnosis(Category.RUNNER_LOST, retryable=True)
     assert commands(lost, UNIT) == ["/mlm rerun unit 'tests/unit_tests/models/**/*.py'"]
