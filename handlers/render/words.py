@@ -25,7 +25,7 @@ WORDS: dict[Category, Words] = {
     Category.IMAGE_PULL: Words(
         "The container image could not be pulled",
         "registries recover",
-        "the image is not there; the whole run must build it",
+        "the registry refuses it again; an image that is missing must be built by the whole run",
     ),
     Category.DEPENDENCY: Words(
         "A dependency is missing or does not fit",
@@ -33,7 +33,9 @@ WORDS: dict[Category, Words] = {
         "the same packages will be installed",
     ),
     Category.COLLECTION: Words(
-        "Tests could not be collected", "the cause lies outside the code", "the same import fails again"
+        "Tests could not be collected",
+        "the cause lies outside the code",
+        "the same code and options stop pytest again",
     ),
     Category.TEST_ASSERTION: Words(
         "A test failed", "the test is known to waver", "an assertion about the same code fails again"

@@ -36,6 +36,13 @@ def test_what_does_not_depend_on_timing_is() -> None:
     assert rerun_advice(make_diagnosis(category=Category.TEST_ASSERTION)).startswith("will not help: ")
 
 
+def test_what_is_said_against_a_rerun_fits_all_of_its_kind() -> None:
+    refused = rerun_advice(make_diagnosis(category=Category.IMAGE_PULL, error=Error(None, "no basic auth credentials")))
+    assert "is not there" not in refused
+    usage = make_diagnosis(category=Category.COLLECTION, error=Error(None, "argument --timeout: invalid float value"))
+    assert "option" in rerun_advice(usage)
+
+
 def test_a_stale_lock_file_is_named() -> None:
     found = make_diagnosis(category=Category.DEPENDENCY, error=Error(None, STALE), culprit_ranks=(), victim_ranks=())
     assert title(found) == "uv.lock is out of date"
