@@ -34,7 +34,7 @@ def render_text(diagnosis: Diagnosis, *, color: bool, width: int = WIDTH) -> str
 
     Args:
         color: ANSI colours around our own words; never in a pipe or under NO_COLOR.
-        width: columns; longer text is wrapped, not cut.
+        width: columns; longer text is wrapped between words, not cut.
     Returns:
         Lines with a final LF.
     """
@@ -42,9 +42,9 @@ def render_text(diagnosis: Diagnosis, *, color: bool, width: int = WIDTH) -> str
     page = _Page(color=color, width=max(width, NARROWEST))
     lines = [*_verdict(found, page), *_warning(found, page)]
     if not found.passed:
+        facts = _facts(found, page)
         lines += [
-            "",
-            *_facts(found, page),
+            *(["", *facts] if facts else []),
             *_excerpt(found, page),
             *_candidates(found, page),
             *_commands(found, page),
@@ -64,7 +64,8 @@ class _Page:
         return f"{codes}{text}{RESET}" if self.color else text
 
     def wrap(self, text: str, *, indent: int = 0) -> list[str]:
-        return textwrap.wrap(clean_line(text), self.width - indent, break_on_hyphens=False)
+        """A test or a path that is wider stays whole: broken in two, it cannot be copied."""
+        return textwrap.wrap(clean_line(text), self.width - indent, break_on_hyphens=False, break_long_words=False)
 
 
 def _verdict(found: Diagnosis, page: _Page) -> list[str]:

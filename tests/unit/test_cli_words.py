@@ -75,6 +75,18 @@ def test_what_is_too_long_is_wrapped_and_not_cut(width: int) -> None:
     assert "…" not in text
 
 
+def test_a_name_to_be_copied_stays_whole() -> None:
+    test = f"tests/functional_tests/{'a_long_folder/' * 6}test_pipeline.py::test_it[compare_approximate]"
+    assert test in words(replace(FAILED, failed_tests=(test,)), 80)
+
+
+def test_nothing_found_takes_no_empty_lines() -> None:
+    nothing = replace(FAILED, category=Category.UNKNOWN, error=None, evidence=None, failed_tests=(), location=None)
+    nothing = replace(nothing, culprit_ranks=(), victim_ranks=(), commands=(), attempts=())
+    assert "\n\n\n" not in words(nothing)
+    assert "\n\n" in words(nothing)
+
+
 def test_a_flake_is_told_of_a_job_that_passed() -> None:
     assert words(PASSED).splitlines()[:2] == ["PASSED  nothing failed in the end", PASSED.summary]
     assert "start 1 failed: `port_collision`, rank 0" in render_diagnosis(PASSED)
