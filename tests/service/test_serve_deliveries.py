@@ -62,7 +62,9 @@ async def test_real_events_that_need_no_work_do_not_touch_the_engine(world: Worl
     assert status == 200
     assert 'mlm_deliveries_total{event="star",outcome="ignored"} 1.0' in text
     assert 'mlm_deliveries_total{event="workflow_job",outcome="malformed"} 1.0' in text
-    assert "mlm_tasks_total{" not in text
+    work = [line for line in text.splitlines() if line.startswith("mlm_tasks_total{")]
+    assert 'mlm_tasks_total{name="diagnose",outcome="gave_up"} 0.0' in work, "an alarm has to see it grow from 0"
+    assert [line for line in work if not line.endswith(" 0.0")] == []
 
 
 async def test_the_probes(world: World) -> None:
