@@ -10,7 +10,7 @@ from handlers.context import Job
 from handlers.render import replies
 from handlers.render.safe_text import code, count
 from handlers.runs import RERUNNABLE
-from handlers.selection import Candidate, Unresolved, select
+from handlers.selection import Candidate, Selected, Unresolved, select
 
 from .corrections import near_target
 from .grammar import Rerun, quoted
@@ -75,17 +75,37 @@ def pick(command: Rerun, pool: Sequence[Candidate]) -> Sequence[Candidate] | Dec
             f"The newest attempt has not come to any {command.target} job: they start when the jobs before them pass. "
             f"How it stands: {code('/mlm status')}"
         )
-    picked = select(kind, command.selectors, gb200=command.gb200)
-    word = "" if command.target == "any" else f" {command.target}"
+    picked = _selected(command, kind)
     if isinstance(picked, Unresolved):
-        if command.target == "any" and not picked.ambiguous and (target := near_target(picked.word)):
-            picked = replace(picked, choices=(target, *picked.choices))
-        return Declined(unresolved(picked, prefix=f"/mlm rerun{word}"))
+        return Declined(_which(picked, command))
     if not picked.jobs:
         what = "job" if command.target in {"any", "job"} else f"{command.target} job"
         others = f" For what failed: {code('/mlm rerun failed')}" if any(item.failed for item in pool) else ""
         return Declined(f"No {what} failed in the newest attempt, so there is nothing to re-run.{others}")
     return picked.jobs
+
+
+def misspelt(command: Rerun, pool: Sequence[Candidate]) -> Declined | None:
+    """Say what a word is nearest to that no job of a run in progress is called.
+
+    None where nothing is near: it may be the name of a job that the run has not come to.
+    """
+    missed = _selected(command, of_kind(command.target, pool))
+    if isinstance(missed, Unresolved) and not missed.ambiguous and missed.choices:
+        return Declined(_which(missed, command))
+    return None
+
+
+def _selected(command: Rerun, kind: Sequence[Candidate]) -> Selected | Unresolved:
+    picked = select(kind, command.selectors, gb200=command.gb200)
+    if isinstance(picked, Unresolved) and command.target == "any" and not picked.ambiguous:
+        target = near_target(picked.word)
+        return replace(picked, choices=(target, *picked.choices)) if target else picked
+    return picked
+
+
+def _which(miss: Unresolved, command: Rerun) -> str:
+    return unresolved(miss, prefix="/mlm rerun" if command.target == "any" else f"/mlm rerun {command.target}")
 
 
 def of_kind(target: str, pool: Sequence[Candidate]) -> list[Candidate]:

@@ -6,8 +6,9 @@ import difflib
 
 from .vocabulary import ALIASES, PLAIN_OPTIONS, RERUN_OPTIONS, TARGETS, VERBS
 
-#: A selector may look a little like a target; it is taken for one only if it is hardly anything else.
-LIKE_A_TARGET = 0.8
+#: A selector may look a little like a target; it is taken for one only if it is hardly anything else. Two letters of
+#: `unit` that changed places are as far from it as that.
+LIKE_A_TARGET = 0.75
 
 
 def corrected(words: list[str]) -> list[list[str]]:

@@ -19,7 +19,7 @@ from handlers.runs import candidates, main_run, mirror_sha, runs_of_head
 from handlers.wishes import Wish, forget, remember
 
 from .asking import Ask, Outcome
-from .choosing import Call, Declined, decide
+from .choosing import Call, Declined, decide, misspelt
 from .grammar import Rerun
 
 #: The comment is brought up to date once GitHub shows the new attempt.
@@ -43,9 +43,7 @@ async def rerun(command: Rerun, ask: Ask, ctx: Context) -> Outcome:
             return await _later(command, ask, run, ctx)
         return await _refused(refusal, ask, ctx)
     jobs = await ctx.github.jobs(run.id)
-    if any(
-        job.attempt > run.attempt for job in jobs
-    ):  # somebody was quicker: these only just began
+    if any(job.attempt > run.attempt for job in jobs):  # somebody was quicker: these only just began
         return await _later(command, ask, await ctx.github.run(run.id), ctx)
     decided = decide(command, candidates(jobs, ctx.config.jobs), jobs)
     if isinstance(decided, Declined):
@@ -96,6 +94,8 @@ async def _later(command: Rerun, ask: Ask, run: Run, ctx: Context) -> Outcome:
     others = run.attempt > 1 and run.started_at is not None and run.started_at >= ask.at
     if (ours or others) and not command.now:
         return await _refused(Refusal("running", run), ask, ctx)
+    if unclear := misspelt(command, candidates(await ctx.github.jobs(run.id), ctx.config.jobs)):
+        return Outcome(unclear.text, "confused")
     if command.now and not (await may("cancel", ask.people, pull, ctx)).allowed:
         return Outcome(f"{replies.run_link(run)} is in progress, and you may not cancel it. Leave out `--now`.", "-1")
     if command.dry_run:

@@ -85,6 +85,22 @@ async def test_a_wish_for_another_commit_is_given_up(world: World, github: Simul
     ]
 
 
+async def test_a_slip_of_the_hand_does_not_replace_a_wish(world: World, github: SimulatedGitHub) -> None:
+    pull = await github.open_pull(author="ada")
+    run = await github.start_run(pull)
+    await github.finish_job(run, MODELS, "failure", log=FAILURE)
+    for line in ("unit models", "unit modles", "uint models", "unit a-job-that-may-come"):
+        await github.comment(pull, "ada", f"/mlm rerun {line}")
+        await world.idle()
+    noted, job, target, unknown = [text for text in replies(world, pull) if "###" not in text]
+    assert noted.startswith("Wish noted: `/mlm rerun unit models`. ")
+    assert job.startswith("No job of the newest attempt matches `modles`. The nearest: ")
+    assert "`/mlm rerun unit 'tests/unit_tests/models/**/*.py'`" in job
+    assert target.startswith("No job of the newest attempt matches `uint`. The nearest: `/mlm rerun unit`")
+    assert unknown.endswith("It replaces an earlier wish: `/mlm rerun unit models`.\n")
+    assert run.attempt_number == 1
+
+
 async def test_a_cancel_drops_what_waited(world: World, github: SimulatedGitHub) -> None:
     pull = await github.open_pull(author="ada")
     run = await github.start_run(pull)
