@@ -19,6 +19,7 @@ from .vocabulary import (
     POLITE,
     RERUN_OPTIONS,
     TARGETS,
+    THE_RUN,
     Target,
 )
 
@@ -198,6 +199,9 @@ def _parse_plain(verb: str, words: list[str]) -> Parsed:
     if extra := sorted(options - set(PLAIN_OPTIONS.get(verb, ()))):
         return _bad_option(verb, extra[0])
     rest = tuple(word for word in words if not word.startswith("--"))
+    if verb == "cancel" and any(word.casefold() not in ARTICLES | THE_RUN for word in rest):
+        why = "cancel takes no further words: it stops the newest run of this commit, as a whole."
+        return Unclear(why, nearest=("/mlm cancel",))
     return Plain(verb, rest, dry_run="--dry-run" in options)
 
 

@@ -40,6 +40,8 @@ TARGETS = ("failed", "all", "unit", "functional", "lint", "build", "job")
 POLITE = frozenset({"please", "pls", "plz", "thanks", "thank", "you", "thx"})
 #: Said around what is meant: `rerun the failed tests` is `rerun failed`.
 ARTICLES = frozenset({"the", "a", "my", "these", "those"})
+#: What `cancel` stops anyway; any other word names something that it would not have stopped alone.
+THE_RUN = frozenset({"run", "ci", "it", "this", "all", "everything", "now", "tests", "jobs"})
 NOUNS = frozenset({"test", "tests", "job", "jobs", "ones", "one", "leg", "legs", "bucket", "buckets"})
 #: How a command may be addressed; more than one on a line are several commands.
 NAMES = frozenset({"/mlm", "/mlm-bot", "@mlm-bot", "@mlm-bot[bot]"})

@@ -197,6 +197,8 @@ def test_commands_are_read(line: str, command: object) -> None:
         ("xyzzy", "no command xyzzy", "/mlm help"),
         ("rerun --sha xyz", "needs a commit hash", "/mlm rerun failed --sha <hash>"),
         ("rerun all models", "takes no further words", "/mlm rerun all"),
+        ("cancel unit models", "takes no further words", "/mlm cancel"),
+        ("stop 97000000", "takes no further words", "/mlm cancel"),
         ("rerun job", "Which job", '/mlm rerun job "<exact name>"'),
         ("rerun --dryrun", "no option --dryrun", "/mlm rerun --dry-run"),
         ("rerun all --dryrun", "no option --dryrun", "/mlm rerun all --dry-run"),
