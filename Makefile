@@ -8,8 +8,8 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: run test check serve bench docs fuzz audit sbom sync
 .DEFAULT_GOAL := run
 
-run: sync # the demo: the real bot against an embedded simulated GitHub, to be watched in a browser
-	$(RUN) mlm demo
+run: sync # the demo: the real bot against an embedded simulated GitHub, to be watched in a browser; PORT=8917 for another port
+	$(RUN) mlm demo $(if $(PORT),--port $(PORT))
 
 test: sync # every test
 	$(RUN) pytest -n 4 --dist worksteal
