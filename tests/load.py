@@ -168,8 +168,8 @@ async def ended(url: str) -> Mapping[str, int]:
     """Say how many pieces of work have ended for good, by name."""
     found: Counter[str] = Counter()
     for line in ENDED.finditer(await _metrics(url)):
-        if line["outcome"] in FOR_GOOD:
-            found[line["name"]] += int(float(line["number"]))
+        if line["outcome"] in FOR_GOOD and (number := int(float(line["number"]))):
+            found[line["name"]] += number
     return found
 
 
