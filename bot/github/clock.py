@@ -19,6 +19,8 @@ log = structlog.get_logger()
 SAME_S = 5.0
 #: From here on the host's clock is called wrong, in seconds: so much of it GitHub allows in the signature of a key.
 WRONG_S = 60.0
+#: GitHub answers since 2008; near the last year that there is, no time could be reckoned from what was heard.
+YEARS = range(2008, 9000)
 
 
 class GitHubClock:
@@ -38,7 +40,7 @@ class GitHubClock:
         return heard + timedelta(seconds=self._steady() - then_s)
 
     def hear(self, date: str | None) -> None:
-        """Take the time of an answer; one without a date says nothing."""
+        """Take the time of an answer; one without a date, or with one that cannot be, says nothing."""
         heard = _parse(date)
         if heard is None:
             return
@@ -75,6 +77,8 @@ def _in_words(ahead_s: float) -> str:
 def _parse(date: str | None) -> datetime | None:
     try:
         heard = parsedate_to_datetime(date or "")
-    except ValueError:
+    except (ValueError, OverflowError):
+        return None
+    if heard.year not in YEARS:
         return None
     return heard.replace(tzinfo=UTC) if heard.tzinfo is None else heard.astimezone(UTC)

@@ -91,6 +91,28 @@ def test_an_answer_without_a_time_says_nothing(date: str | None) -> None:
     assert host.clock() == NOON + HOURS
 
 
+@pytest.mark.parametrize(
+    "date",
+    [
+        "Fri, 31 Dec 9999 23:59:59 GMT",  # a second later there is no such time
+        "Fri, 31 Dec 9999 23:59:59 -2300",
+        "Mon, 01 Jan 0001 00:00:00 GMT",
+        "Thu, 01 Jan 1970 00:00:00 GMT",
+        "Tue, 01 Dec 99999999999999999999 12:00:00 GMT",
+        "Tue, 99999999999999999999 Dec 2026 12:00:00 GMT",
+    ],
+)
+def test_a_time_that_cannot_be_is_not_heard_and_the_next_answer_is(date: str) -> None:
+    host = Host(HOURS)
+    host.answer()
+    host.clock.hear(date)
+    host.passed_s = 60
+    assert host.clock() == NOON + timedelta(minutes=1)
+    host.answer()
+    assert host.clock() == NOON + timedelta(minutes=1)
+    assert host.clock.ahead_s() == HOURS.total_seconds()
+
+
 def test_a_wrong_clock_is_told_once_and_shown_and_so_is_its_end(said: list[EventDict]) -> None:
     host = Host()
     for off in (timedelta(), HOURS, HOURS, timedelta(), timedelta()):
