@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -44,6 +45,14 @@ def load_task(document: str) -> Task:
         pydantic.ValidationError: the document is not one of ours.
     """
     return _TASK.validate_python(json.loads(document))
+
+
+def stored_task(inputs: Mapping[str, Any] | None) -> Task | None:
+    """Return the task of a row as dbos lists it; None if it has none that we can read (another release's, say)."""
+    try:
+        return load_task(inputs["args"][0]) if inputs else None
+    except ValueError:  # pydantic's and json's are such, too
+        return None
 
 
 def task_id(task: Task, *, put_off: int = 0) -> str:

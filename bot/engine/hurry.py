@@ -8,7 +8,7 @@ from collections.abc import Callable
 import structlog
 from dbos import DBOS
 
-from bot.engine.documents import PUT_OFF, load_task
+from bot.engine.documents import PUT_OFF, stored_task
 from bot.engine.workflows import LONGEST_PAUSE_S
 from handlers.context import Task
 
@@ -30,7 +30,8 @@ async def hurry(concerns: Callable[[Task], bool]) -> int:
     while moved * APART_S < LONGEST_PAUSE_S:
         rows = await DBOS.list_workflows_async(status="DELAYED", limit=PAGE, offset=start, load_output=False)
         for row in rows:
-            if not row.input or PUT_OFF not in row.workflow_id or not concerns(load_task(row.input["args"][0])):
+            task = stored_task(row.input)
+            if task is None or PUT_OFF not in row.workflow_id or not concerns(task):
                 continue
             soon_s = (moved + 1) * APART_S
             if (row.delay_until_epoch_ms or 0) / 1000 - time.time() > soon_s:

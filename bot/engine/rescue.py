@@ -17,7 +17,7 @@ from cachetools import LRUCache
 from dbos import DBOS
 from dbos._dbos import _get_dbos_instance  # the list of what runs in this process has no public name
 
-from bot.engine.documents import load_task
+from bot.engine.documents import stored_task
 from bot.engine.locks import AliveLock, Held, lock_for
 from bot.engine.workflows import give_up
 
@@ -54,7 +54,8 @@ async def _wake() -> None:
     far = {one: ahead_s for one, ahead_s in far.items() if ahead_s > CLOCK_SKEW_S}
     rows = await DBOS.list_workflows_async(workflow_ids=list(far)) if far else []
     for row in rows:
-        pause_s = load_task(row.input["args"][0]).delay_s if row.input else far[row.workflow_id]
+        task = stored_task(row.input)
+        pause_s = task.delay_s if task else far[row.workflow_id]
         if far[row.workflow_id] > pause_s + CLOCK_SKEW_S:
             await DBOS.set_workflow_delay_async(row.workflow_id, delay_seconds=max(pause_s, 0.1))
             log.warning("engine.clock_was_set", workflow=row.workflow_id, pause_s=round(pause_s, 1))
@@ -68,8 +69,9 @@ async def _set_aside() -> list[str]:
 async def _bury(ids: Sequence[str], *, why: str) -> None:
     """Give work up. Its row is closed last: should we end before that, it is told once more, and not never."""
     for row in await DBOS.list_workflows_async(workflow_ids=list(ids), load_output=False) if ids else []:
-        if row.input:
-            await give_up(load_task(row.input["args"][0]), why=why)
+        task = stored_task(row.input)
+        if task:
+            await give_up(task, why=why)
         else:
             log.error("engine.unreadable", workflow=row.workflow_id, why=why)
         await DBOS.cancel_workflow_async(row.workflow_id)

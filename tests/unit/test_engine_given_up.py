@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,62 @@ async def test_work_that_the_engine_set_aside_is_told_and_taken_up_by_a_redelive
         await until(lambda: ("killer", "done") in seen.outcomes)
         await idle(running)
     assert seen.given_up == ["killer"]
+
+
+def spoil(folder: Path, workflow: str) -> None:
+    """Leave a row whose document this release cannot read."""
+    with contextlib.closing(sqlite3.connect(folder / "engine.db")) as connection, connection:
+        changed = connection.execute(
+            "UPDATE workflow_input SET inputs = replace(inputs, 'installation_id', 'other') WHERE workflow_uuid = ?",
+            (workflow,),
+        )
+        assert changed.rowcount == 1
+
+
+async def test_a_row_that_cannot_be_read_keeps_no_other_from_being_given_up(
+    tmp_path: Path, said: list[EventDict]
+) -> None:
+    seen, started = Seen(), 0
+
+    async def perform(_: Task) -> Sequence[Task]:
+        nonlocal started
+        started += 1
+        await asyncio.Event().wait()
+        return []
+
+    async with engine(tmp_path, perform, seen, grace_s=0.0) as running:
+        for number, key in enumerate(("first", "second", "third")):
+            await running.accept(task(key, pull=number))
+        await until(lambda: started == 3)
+    spoil(tmp_path, "delivery:5#0:first")
+    with contextlib.closing(sqlite3.connect(tmp_path / "engine.db")) as connection, connection:
+        connection.execute("UPDATE workflow_status SET recovery_attempts = ?", (workflows.MAX_RECOVERIES + 1,))
+    async with engine(tmp_path, perform, seen, **BY_REQUEST):
+        await until(lambda: set(seen.given_up) == {"second", "third"})
+        while await status_of("delivery:5#0:first") != "CANCELLED":
+            await asyncio.sleep(0.02)
+    assert [one["workflow"] for one in said if one["event"] == "engine.unreadable"] == ["delivery:5#0:first"]
+    assert "engine.round_failed" not in {one["event"] for one in said}
+
+
+async def test_a_waiting_row_that_cannot_be_read_keeps_no_work_of_a_dead_process(tmp_path: Path) -> None:
+    seen = Seen()
+
+    async def perform(_: Task) -> Sequence[Task]:
+        return []
+
+    async with engine(tmp_path, perform, seen) as running:
+        await running.accept(replace(task("unreadable"), delay_s=500.0))
+        await running.accept(replace(task("of-the-dead", pull=3), delay_s=500.0))
+    spoil(tmp_path, "delivery:5:unreadable")
+    with contextlib.closing(sqlite3.connect(tmp_path / "engine.db")) as connection, connection:
+        connection.execute(
+            "UPDATE workflow_status SET status = 'PENDING', executor_id = 'dead', delay_until_epoch_ms = NULL"
+            " WHERE workflow_uuid = 'delivery:5#3:of-the-dead'"
+        )
+    async with engine(tmp_path, perform, seen, **BY_REQUEST):
+        await until(lambda: seen.outcomes == [("of-the-dead", "done")])
+    assert seen.rescued == 1
 
 
 async def test_a_task_whose_follow_up_cannot_be_stored_is_told(tmp_path: Path, said: list[EventDict]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -63,6 +65,23 @@ async def test_put_off_work_starts_one_after_the_other_and_the_rest_stays_as_it_
         assert hurried == [pytest.approx(30 * place, abs=20) for place in range(1, 6)]
         monkeypatch.setattr(hurry, "APART_S", 90.0)
         assert await running.hurry(lambda _: True) == 1, "only the one of the other installation comes sooner now"
+
+
+async def test_a_row_that_cannot_be_read_keeps_no_other_from_being_hurried(tmp_path: Path) -> None:
+    github, seen = Away(), Seen()
+    async with engine(tmp_path, github.perform, seen) as running:
+        for key in ("first", "second"):
+            await running.accept(task(key))
+        while len(await delays()) < 2:
+            await asyncio.sleep(0.05)
+        with contextlib.closing(sqlite3.connect(tmp_path / "engine.db")) as connection, connection:
+            connection.execute(
+                "UPDATE workflow_input SET inputs = replace(inputs, 'installation_id', 'other')"
+                " WHERE workflow_uuid LIKE '%first~1'"
+            )
+        github.away = False
+        assert await running.hurry(lambda _: True) == 1
+        await until(lambda: ("second", "done") in seen.outcomes)
 
 
 async def test_hurried_work_is_done(tmp_path: Path) -> None:
