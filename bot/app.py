@@ -126,7 +126,9 @@ async def _database(app: web.Application) -> AsyncIterator[None]:
     database = await Database.open(settings.database_url, clock=app[CLOCK])
     watch = Watch(database.ping, show=app[METRICS].database.set)
     app[DATABASE], app[WATCH] = database, watch
-    rounds = [asyncio.create_task(one) for one in (watch.keep_looking(), keep_forgetting(database, watch))]
+    rounds = [
+        asyncio.create_task(one) for one in (watch.keep_looking(), keep_forgetting(database, watch, app[CLOCK].earlier))
+    ]
     logging.getLogger("dbos").addFilter(watch.is_news)
     yield
     logging.getLogger("dbos").removeFilter(watch.is_news)

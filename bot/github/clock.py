@@ -48,6 +48,10 @@ class GitHubClock:
             self._known = (heard, self._steady())
         self._tell()
 
+    def earlier(self) -> datetime:
+        """Return the earlier of GitHub's time and the host's: by it nothing is deleted too soon, whichever is wrong."""
+        return min(self(), self._own())
+
     def ahead_s(self) -> float:
         """Return by how many seconds the host's clock is ahead of GitHub's; below 0: behind."""
         return (self._own() - self()).total_seconds()

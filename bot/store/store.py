@@ -73,9 +73,9 @@ class Database:
         # Another value each time: SQLite writes nothing for a row that stays as it is.
         await self.for_repo(NO_REPO).remember("ping", {"at": self.now()})
 
-    async def forget_old(self, *, keep: timedelta = KEEP) -> int:
+    async def forget_old(self, now: datetime, *, keep: timedelta = KEEP) -> int:
         """Delete what was stored longer ago than `keep`; return how many rows. A pull request that old starts anew."""
-        before = (self._clock() - keep).astimezone(UTC).isoformat(timespec="microseconds")
+        before = (now - keep).astimezone(UTC).isoformat(timespec="microseconds")
 
         def transaction(connection: Connection) -> int:
             old = [

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from itertools import pairwise
 
 import pytest
-import structlog
 from structlog.typing import EventDict
 
 from bot.github.clock import GitHubClock
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 HOURS = timedelta(hours=3)
-
-
-@pytest.fixture
-def said() -> Iterator[list[EventDict]]:
-    with structlog.testing.capture_logs() as lines:
-        yield lines
 
 
 class Host:
@@ -55,6 +47,13 @@ def test_a_clock_that_is_set_changes_nothing(off: timedelta) -> None:
     assert host.clock() == NOON + timedelta(minutes=10)
     host.off = timedelta()
     assert host.clock() == NOON + timedelta(minutes=10)
+
+
+@pytest.mark.parametrize("off", [HOURS, -HOURS])
+def test_nothing_is_deleted_by_the_clock_that_is_ahead(off: timedelta) -> None:
+    host = Host(off)
+    host.answer()
+    assert host.clock.earlier() == NOON + min(off, timedelta())
 
 
 def test_a_clock_that_was_wrong_from_the_start_is_put_right_by_the_first_answer() -> None:

@@ -225,10 +225,10 @@ async def test_what_is_old_is_forgotten_and_the_rest_is_kept(database: Database,
             await later.for_repo(repo).remember(f"k{age_days}", {"age": age_days})
             await later.for_repo(repo).save_finding(finding(run=age_days))
     clock.time = datetime(2026, 12, 1, tzinfo=UTC)
-    assert await later.forget_old() == 8
+    assert await later.forget_old(clock.time) == 8
     for repo in (1, 2):
         kept = later.for_repo(repo)
         assert [await kept.recall(f"k{age}") is not None for age in (121, 120, 119, 0)] == [False, False, True, True]
         assert [one.run_id for one in await kept.findings(head_sha=HEAD)] == [119, 0]
-    assert await later.forget_old() == 0
+    assert await later.forget_old(clock.time) == 0
     await later.close()
