@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from bot.engine.documents import ARRIVALS, JOBS, PULLS, load_task, place, task_id
+from bot.engine.documents import ARRIVALS, JOBS, PULLS, place, stored_task, task_id
 from bot.engine.locks import AliveLock, lock_for
 from bot.engine.settings import THREADS, EngineSettings, dbos_config
 from bot.engine.sqlite_file import index, lend_clock, write_ahead
@@ -158,9 +158,13 @@ class Engine:
         known = await DBOS.list_workflows_async(workflow_ids=[workflow_id], load_output=False)
         family = [*known, *await _children(workflow_id)]
         for row in family:
-            if row.status in FAILED and row.input:
+            if row.status in FAILED:
+                task = stored_task(row.input)
+                if task is None:
+                    log.error("engine.unreadable", workflow=row.workflow_id, why="to be taken up again")
+                    continue
                 # Its row may have lost its place: dbos takes it out of its queue when it is set aside or cancelled.
-                spot = place(load_task(row.input["args"][0]))
+                spot = place(task)
                 await DBOS.rewind_workflow_async(
                     row.workflow_id, start_step=1, queue_name=spot.queue, queue_partition_key=spot.partition
                 )

@@ -132,7 +132,7 @@ class Rescuer:
         hopeless = [one for one in lost if one not in again]
         await _bury(hopeless, why=f"lost sight of {MAX_RESUMES + 1} times")
         for one in hopeless:
-            del self._resumed[one]  # a redelivery takes it up again
+            self._resumed.pop(one, None)  # a redelivery takes it up again
 
     def _patience_s(self, lost: str) -> float:
         """Return how long it must have been lost: each restart may meet the same trouble of the database."""
