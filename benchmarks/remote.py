@@ -37,6 +37,7 @@ from bot.demo.link import Link
 from bot.github.artifacts import is_needed
 from bot.github.downloads import Downloader, Wanted
 from bot.github.hosts import DownloadHosts
+from bot.github.storage import Storage
 from handlers.context import Fetched
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ async def remote(data: bytes) -> AsyncIterator[Remote]:
     with tempfile.TemporaryDirectory(prefix="mlm-bench-") as folder:
         async with SimulatedGitHub() as github, aiohttp.ClientSession() as session:
             github.parts.storage.link = LINE
-            downloader = Downloader(session, DownloadHosts(github.api_url), retry_pause_s=1.0)
+            downloader = Downloader(Storage(session, DownloadHosts(github.api_url), retry_pause_s=1.0))
             try:
                 await pool.warm()
                 yield Remote(github, pool, downloader, data, Path(folder))

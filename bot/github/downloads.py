@@ -15,7 +15,6 @@ import structlog
 from yarl import URL
 
 from bot.github.ahead import Ahead, ReadAhead
-from bot.github.hosts import DownloadHosts
 from bot.github.members import Members, Needs
 from bot.github.parts import Part
 from bot.github.ranges import RangesError, Remote
@@ -31,7 +30,6 @@ from bot.github.storage import (
     too_large,
     why_broken,
 )
-from bot.github.weather import Weather
 
 log = structlog.get_logger()
 
@@ -124,16 +122,8 @@ class _Whole(Part):
 class Downloader:
     """Downloads files, each with a few tries."""
 
-    def __init__(
-        self,
-        session: aiohttp.ClientSession,
-        hosts: DownloadHosts,
-        *,
-        retry_pause_s: float,
-        weather: Weather | None = None,
-    ) -> None:
-        """Take a session without default headers: they would travel to the storage."""
-        self._storage = Storage(session, hosts, retry_pause_s=retry_pause_s, weather=weather)
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
 
     async def fetch(self, wanted: Wanted) -> Got:
         """Put the file at `wanted.path`, or what is needed of it at `wanted.partial_path`; entirely or not at all.

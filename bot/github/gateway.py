@@ -25,6 +25,7 @@ from bot.github.hosts import DownloadHosts, PublicResolver
 from bot.github.limits import Gate, WriteTurns
 from bot.github.repository import RepoGitHub
 from bot.github.shelf import Room, Shelf, files_folder
+from bot.github.storage import Storage
 from bot.github.survey import Survey
 from bot.github.tokens import THE_APP, UNAUTHORIZED, SignedCalls, Tokens, installation_name
 from bot.github.weather import Said, Trouble, Weather
@@ -121,7 +122,9 @@ class Gateway:
         limits = self._limits
         files = FilesDesk(
             shelf=self._shelf,
-            downloader=Downloader(storage, self._hosts, retry_pause_s=limits.retry_pause_s, weather=self.weather),
+            downloader=Downloader(
+                Storage(storage, self._hosts, retry_pause_s=limits.retry_pause_s, weather=self.weather)
+            ),
             clock=self._clock,
             max_artifact_bytes=limits.max_artifact_bytes,
             max_log_bytes=limits.max_log_bytes,

@@ -25,7 +25,7 @@ from bot.github.ahead import BATCH_BYTES, MOST_READ_BYTES, Ahead, Extent, ReadSo
 from bot.github.artifacts import is_needed
 from bot.github.downloads import Downloader, Got, Wanted
 from bot.github.hosts import DownloadHosts
-from bot.github.storage import DownloadError
+from bot.github.storage import DownloadError, Storage
 from bot.zip_directory import STORED, ZipEntry
 from handlers.context import Fetched
 from tests.logs import raised
@@ -95,7 +95,7 @@ async def fetched(
 
         path = tmp_path / "a.zip"
         digest = f"sha256:{hashlib.sha256(data).hexdigest()}" if digest is not None else None
-        downloader = Downloader(session, DownloadHosts(storage.url), retry_pause_s=0.01)
+        downloader = Downloader(Storage(session, DownloadHosts(storage.url), retry_pause_s=0.01))
         yield await downloader.fetch(
             Wanted(path, locate, 10**9, digest, len(data), tmp_path / "part.zip", is_needed, desk.read)
         )
