@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import structlog
 from hypothesis import settings
+from structlog.typing import EventDict
 
 if TYPE_CHECKING:
     from world import World
@@ -17,6 +19,13 @@ if TYPE_CHECKING:
 settings.register_profile("repeat", derandomize=True)
 settings.register_profile("search", max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
+
+
+@pytest.fixture
+def said() -> Iterator[list[EventDict]]:
+    """The log lines of this test."""
+    with structlog.testing.capture_logs() as lines:
+        yield lines
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from structlog.typing import EventDict
 from world import World
 
 from bot.demo.actions_state import Run
@@ -66,3 +67,8 @@ def surprises(world: World) -> list[str]:
         ):
             found.append(f"{line}: {seen.status}")
     return found
+
+
+def lines_of(said: list[EventDict], event: str) -> list[EventDict]:
+    """Return the log lines of this name."""
+    return [line for line in said if line["event"] == event]

@@ -72,33 +72,30 @@ async def test_a_spent_budget_is_not_spent_again_and_nobody_is_kept_waiting(
 
 @pytest.mark.parametrize("jump_s", [HOURS_S, -HOURS_S])
 async def test_tokens_are_neither_asked_for_again_and_again_nor_used_when_they_have_ended(
-    tmp_path: Path, set_clock: Callable[[float], None], jump_s: int
+    set_clock: Callable[[float], None], world: World, jump_s: int
 ) -> None:
-    world = World(tmp_path)
-    world.github.add_repo("NVIDIA/Megatron-LM")
-    async with world:
-        world.github.add_user("ada", "write")
-        pull = await world.github.open_pull(author="ada")
+    world.github.add_user("ada", "write")
+    pull = await world.github.open_pull(author="ada")
 
-        async def asked_for_tokens() -> int:
-            await world.github.comment(pull, "ada", "/mlm help")
-            await world.idle(within_s=60)
-            return len(world.github.asked("POST", TOKENS))
+    async def asked_for_tokens() -> int:
+        await world.github.comment(pull, "ada", "/mlm help")
+        await world.idle(within_s=60)
+        return len(world.github.asked("POST", TOKENS))
 
-        issued = await asked_for_tokens()
-        set_clock(jump_s)
-        assert await asked_for_tokens() == issued
-        ahead = "ahead of" if jump_s > 0 else "behind"
-        assert await shown(world) == f"the host's clock is 180 min {ahead} GitHub's"
-        metrics = (await world.get("/metrics"))[1].splitlines()
-        (figure,) = (line for line in metrics if line.startswith("mlm_clock_ahead_seconds "))
-        assert float(figure.split()[1]) == pytest.approx(jump_s, abs=10)
-        world.github.advance_clock(timedelta(minutes=56))
-        assert await asked_for_tokens() == issued + 1, "five minutes before its end, by GitHub's clock"
-        set_clock(0)
-        assert await asked_for_tokens() == issued + 1
-        assert {seen.status for seen in world.github.requests} & {401, 403} == set()
-        assert len(replies(world, pull)) == 4
+    issued = await asked_for_tokens()
+    set_clock(jump_s)
+    assert await asked_for_tokens() == issued
+    ahead = "ahead of" if jump_s > 0 else "behind"
+    assert await shown(world) == f"the host's clock is 180 min {ahead} GitHub's"
+    metrics = (await world.get("/metrics"))[1].splitlines()
+    (figure,) = (line for line in metrics if line.startswith("mlm_clock_ahead_seconds "))
+    assert float(figure.split()[1]) == pytest.approx(jump_s, abs=10)
+    world.github.advance_clock(timedelta(minutes=56))
+    assert await asked_for_tokens() == issued + 1, "five minutes before its end, by GitHub's clock"
+    set_clock(0)
+    assert await asked_for_tokens() == issued + 1
+    assert {seen.status for seen in world.github.requests} & {401, 403} == set()
+    assert len(replies(world, pull)) == 4
 
 
 @pytest.mark.parametrize("jump_s", [HOURS_S, -HOURS_S])
@@ -118,19 +115,16 @@ async def test_a_bot_that_starts_with_a_wrong_clock_is_known_by_its_key_all_the_
 
 
 async def test_the_end_of_a_rate_limit_is_read_by_githubs_clock(
-    tmp_path: Path, set_clock: Callable[[float], None]
+    set_clock: Callable[[float], None], world: World
 ) -> None:
     """By a clock that is three hours ahead it would be over long ago, and each second another call be made."""
-    world = World(tmp_path)
-    world.github.add_repo("NVIDIA/Megatron-LM")
-    async with world:
-        world.github.add_user("ada", "write")
-        pull = await world.github.open_pull(author="ada")
-        await world.idle()
-        set_clock(HOURS_S)
-        world.github.use_up_rate_limit(resets_in_s=300)
-        await world.github.comment(pull, "ada", "/mlm help")
-        await world.github.until(lambda: world.tasks_done("delivery", "put_off"))
-        limited = json.loads((await world.get("/readyz"))[1])["degraded"]["github_rate_limited"]
-        assert "rate limit" in limited
-        assert len([seen for seen in world.github.requests if seen.status in {403, 429}]) == 1
+    world.github.add_user("ada", "write")
+    pull = await world.github.open_pull(author="ada")
+    await world.idle()
+    set_clock(HOURS_S)
+    world.github.use_up_rate_limit(resets_in_s=300)
+    await world.github.comment(pull, "ada", "/mlm help")
+    await world.github.until(lambda: world.tasks_done("delivery", "put_off"))
+    limited = json.loads((await world.get("/readyz"))[1])["degraded"]["github_rate_limited"]
+    assert "rate limit" in limited
+    assert len([seen for seen in world.github.requests if seen.status in {403, 429}]) == 1

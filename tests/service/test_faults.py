@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-import structlog
+from stories import lines_of
 from structlog.typing import EventDict
 from world import World
 
@@ -30,17 +30,6 @@ REPOS = r"^/repos/"
 A_JOB = r"/actions/jobs/\d+$"
 TOKENS = r"/access_tokens$"
 ARTIFACT = {"1/none_ab/attempt_0/0/stderr.log": FAILURE * 2000}
-
-
-@pytest.fixture
-def said() -> list[EventDict]:
-    """The log lines of this test."""
-    with structlog.testing.capture_logs() as lines:
-        yield lines
-
-
-def lines_of(said: list[EventDict], event: str) -> list[EventDict]:
-    return [line for line in said if line["event"] == event]
 
 
 async def a_run(world: World) -> tuple[Pull, Run]:

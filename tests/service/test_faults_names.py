@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
+from stories import lines_of
 from structlog.typing import EventDict
 from world import World
 
@@ -43,12 +42,6 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Names:
     return Names(monkeypatch)
 
 
-@pytest.fixture
-def said() -> Iterator[list[EventDict]]:
-    with structlog.testing.capture_logs() as lines:
-        yield lines
-
-
 class NamedWorld(World):
     """A world in which the API or the storage has a name, not only an address."""
 
@@ -78,10 +71,6 @@ class NamedWorld(World):
                     protocol.close()
             connector._conns.clear()
         self.app[CONTEXTS]._configs.clear()
-
-
-def lines_of(said: list[EventDict], event: str) -> list[EventDict]:
-    return [line for line in said if line["event"] == event]
 
 
 async def show(world: World) -> tuple[int, dict[str, str], bool]:

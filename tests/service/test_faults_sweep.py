@@ -5,23 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-import structlog
+from stories import lines_of
 from structlog.typing import EventDict
 from world import World
 
 from bot.engine.sweep import Rounds
-
-
-@pytest.fixture
-def said() -> list[EventDict]:
-    """The log lines of this test."""
-    with structlog.testing.capture_logs() as lines:
-        yield lines
-
-
-def lines_of(said: list[EventDict], event: str) -> list[EventDict]:
-    return [line for line in said if line["event"] == event]
 
 
 async def test_a_refused_key_is_one_trouble_and_no_traceback_each_round(tmp_path: Path, said: list[EventDict]) -> None:

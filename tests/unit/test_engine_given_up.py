@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import structlog
 from dbos import DBOS
 from engine_harness import Seen, engine, idle, task, until
 from structlog.typing import EventDict
@@ -20,12 +19,6 @@ from bot.engine.rescue import Rescuer
 from handlers.context import RateLimitedError, Task
 
 BY_REQUEST = {"rescue_every_s": 0.1, "orphan_after_s": 0.1}
-
-
-@pytest.fixture
-def said() -> Iterator[list[EventDict]]:
-    with structlog.testing.capture_logs() as lines:
-        yield lines
 
 
 class Lost:
@@ -140,11 +133,12 @@ async def test_a_row_that_cannot_be_read_keeps_no_other_from_being_given_up(
     spoil(tmp_path, "delivery:5#0:first")
     with contextlib.closing(sqlite3.connect(tmp_path / "engine.db")) as connection, connection:
         connection.execute("UPDATE workflow_status SET recovery_attempts = ?", (workflows.MAX_RECOVERIES + 1,))
-    async with engine(tmp_path, perform, seen, **BY_REQUEST):
+    async with engine(tmp_path, perform, seen, **BY_REQUEST) as running:
         await until(lambda: set(seen.given_up) == {"second", "third"})
         while await status_of("delivery:5#0:first") != "CANCELLED":
             await asyncio.sleep(0.02)
-    assert [one["workflow"] for one in said if one["event"] == "engine.unreadable"] == ["delivery:5#0:first"]
+        assert not await running.accept(task("first", pull=0)), "its redelivery is answered, and nothing is made of it"
+    assert [one["workflow"] for one in said if one["event"] == "engine.unreadable"] == ["delivery:5#0:first"] * 2
     assert "engine.round_failed" not in {one["event"] for one in said}
 
 

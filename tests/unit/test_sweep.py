@@ -5,26 +5,19 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-import structlog
 from structlog.typing import EventDict
 
 from bot.engine.sweep import FailedAttempt, Means, Rounds, keep_sweeping
 from handlers.context import RateLimitedError, RefusedError, Repo, Task
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-def said() -> Iterator[list[EventDict]]:
-    with structlog.testing.capture_logs() as lines:
-        yield lines
 
 
 @dataclass(frozen=True)

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
-import pytest
-import structlog
 from structlog.typing import EventDict
 
 from bot.github.weather import Weather
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
-
-
-@pytest.fixture
-def said() -> Iterator[list[EventDict]]:
-    with structlog.testing.capture_logs() as lines:
-        yield lines
 
 
 class Sky:
