@@ -10,13 +10,15 @@ from handlers.context import Job
 from handlers.render import replies
 from handlers.render.safe_text import code, count
 from handlers.runs import RERUNNABLE
-from handlers.selection import Candidate, Selected, Unresolved, select
+from handlers.selection import Candidate, Unresolved, select
 
 from .corrections import near_target
-from .grammar import Rerun, quoted
+from .grammar import Rerun, quoted, typed
 
 #: Targets whose jobs are there only once a run has come to them.
 STAGED = frozenset({"unit", "functional"})
+#: Targets that are narrowed by further words.
+WITH_SELECTORS = STAGED | {"job"}
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def pick(command: Rerun, pool: Sequence[Candidate]) -> Sequence[Candidate] | Dec
             f"The newest attempt has not come to any {command.target} job: they start when the jobs before them pass. "
             f"How it stands: {code('/mlm status')}"
         )
-    picked = _selected(command, kind)
+    picked = select(kind, command.selectors, gb200=command.gb200)
     if isinstance(picked, Unresolved):
         return Declined(_which(picked, command))
     if not picked.jobs:
@@ -90,22 +92,25 @@ def misspelt(command: Rerun, pool: Sequence[Candidate]) -> Declined | None:
 
     None where nothing is near: it may be the name of a job that the run has not come to.
     """
-    missed = _selected(command, of_kind(command.target, pool))
-    if isinstance(missed, Unresolved) and not missed.ambiguous and missed.choices:
+    missed = select(of_kind(command.target, pool), command.selectors, gb200=command.gb200)
+    if isinstance(missed, Unresolved) and not missed.ambiguous and (missed.choices or _meant(missed, command)):
         return Declined(_which(missed, command))
     return None
 
 
-def _selected(command: Rerun, kind: Sequence[Candidate]) -> Selected | Unresolved:
-    picked = select(kind, command.selectors, gb200=command.gb200)
-    if isinstance(picked, Unresolved) and command.target == "any" and not picked.ambiguous:
-        target = near_target(picked.word)
-        return replace(picked, choices=(target, *picked.choices)) if target else picked
-    return picked
+def _meant(miss: Unresolved, command: Rerun) -> Rerun | None:
+    """Return the command with the word taken for a target that was mistyped, None if it is none."""
+    target = near_target(miss.word) if command.target == "any" and not miss.ambiguous else None
+    if target is None:
+        return None
+    others = tuple(word for word in command.selectors if word != miss.word)
+    return replace(command, target=target, selectors=others if target in WITH_SELECTORS else ())
 
 
 def _which(miss: Unresolved, command: Rerun) -> str:
-    return unresolved(miss, prefix="/mlm rerun" if command.target == "any" else f"/mlm rerun {command.target}")
+    meant = _meant(miss, command)
+    nearest = [replace(command, selectors=(choice,)) for choice in miss.choices]
+    return replies.unresolved(miss, prefix="/mlm", quote=[typed(one) for one in ([meant] if meant else []) + nearest])
 
 
 def of_kind(target: str, pool: Sequence[Candidate]) -> list[Candidate]:

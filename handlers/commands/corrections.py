@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from .vocabulary import ALIASES, PLAIN_OPTIONS, RERUN_OPTIONS, TARGETS, VERBS
+from .vocabulary import ALIASES, PLAIN_OPTIONS, RERUN_OPTIONS, TARGETS, VERBS, Target
 
 #: A selector may look a little like a target; it is taken for one only if it is hardly anything else. Two letters of
 #: `unit` that changed places are as far from it as that.
@@ -21,10 +21,10 @@ def corrected(words: list[str]) -> list[list[str]]:
     return [[name, *_arguments(name, words[1:])] for name in dict.fromkeys(verbs)]
 
 
-def near_target(word: str) -> str | None:
+def near_target(word: str) -> Target | None:
     """Return the target that a word is a typo of."""
     near = difflib.get_close_matches(word.casefold(), TARGETS, n=1, cutoff=LIKE_A_TARGET)
-    return near[0] if near else None
+    return next((target for target in TARGETS if target in near), None)
 
 
 def _arguments(verb: str, words: list[str]) -> list[str]:

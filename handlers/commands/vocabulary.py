@@ -36,7 +36,7 @@ PLAIN = (
     "version",
 )
 VERBS = ("rerun", *PLAIN, "help")
-TARGETS = ("failed", "all", "unit", "functional", "lint", "build", "job")
+TARGETS: tuple[Target, ...] = ("failed", "all", "unit", "functional", "lint", "build", "job")
 POLITE = frozenset({"please", "pls", "plz", "thanks", "thank", "you", "thx"})
 #: Said around what is meant: `rerun the failed tests` is `rerun failed`.
 ARTICLES = frozenset({"the", "a", "my", "these", "those"})

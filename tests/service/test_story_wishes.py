@@ -96,7 +96,7 @@ async def test_a_slip_of_the_hand_does_not_replace_a_wish(world: World, github: 
     assert noted.startswith("Wish noted: `/mlm rerun unit models`. ")
     assert job.startswith("No job of the newest attempt matches `modles`. The nearest: ")
     assert "`/mlm rerun unit 'tests/unit_tests/models/**/*.py'`" in job
-    assert target.startswith("No job of the newest attempt matches `uint`. The nearest: `/mlm rerun unit`")
+    assert target.startswith("No job of the newest attempt matches `uint`. The nearest: `/mlm rerun unit models`")
     assert unknown.endswith("It replaces an earlier wish: `/mlm rerun unit models`.\n")
     assert run.attempt_number == 1
 
