@@ -231,7 +231,7 @@ def _parse_rerun(verb: str, words: list[str]) -> Parsed:
     target: Target = "failed"
     if rest:
         first = rest[0].casefold()
-        target, rest = (first, rest[1:]) if first in TARGETS else ("any", rest)  # type: ignore[assignment]
+        target, rest = (first, rest[1:]) if first in TARGETS else ("any", rest)
     selectors = tuple(part for word in rest for part in _alternatives(word))
     if problem := _wrong_number(target, selectors):
         return problem
