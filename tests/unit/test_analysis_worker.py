@@ -19,6 +19,7 @@ import structlog
 from analyzers.model import Category
 from bot.analysis import AnalysisPool
 from bot.analysis_worker import Answer, Said, diagnose_files, unknown
+from bot.worker import Worker
 from handlers.context import Fetched
 
 
@@ -92,6 +93,20 @@ async def test_each_misfortune_is_counted_by_its_reason() -> None:
             assert [line["reason"] for line in said if line["event"] == "analysis.failed"] == reasons[-1:]
             assert ("bug of the bot" in summary) == (reason == "bug")
     assert len(reasons) == 7
+
+
+async def test_how_a_worker_ended_is_waited_for_while_another_thread_is_being_told() -> None:
+    class Ending:
+        asked = 0
+
+        @property
+        def exitcode(self) -> int | None:
+            self.asked += 1
+            return None if self.asked < 4 else -signal.SIGKILL
+
+    worker = Worker(None)
+    worker._process = Ending()  # type: ignore[assignment]
+    assert await worker._was_killed()
 
 
 async def test_the_event_loop_has_nothing_to_do_meanwhile(tmp_path: Path) -> None:
