@@ -98,19 +98,24 @@ class Anchors:
         return known
 
     def _keys(self, wanted: Sequence[bytes], dropped: frozenset[int], noisy: frozenset[bytes], *, little: bool) -> Keys:
-        if not dropped and not noisy and self._remember is not None:
-            return self._remember(self.literals, lambda: _chosen(wanted, (), noisy))
+        if not dropped and not noisy:
+            return self._remember(self.literals, lambda: _chosen(wanted)) if self._remember else _chosen(wanted)
+        gone = [self.literals[index] for index in dropped]
+        keys = self.search(frozenset(), frozenset(), little=little).keys
+        # Not `key in text`: for bytes it makes an exception first, which takes ten times as long.
+        good = [key not in noisy and not any(literal.find(key) >= 0 for literal in gone) for key in keys]
+        kept = [key for key, is_good in zip(keys, good, strict=True) if is_good]
+        bare = [literal for literal in wanted if not any(literal.find(key) >= 0 for key in kept)]
         if little:
-            first = self.search(frozenset(), frozenset(), little=True).keys
-            # Not `key in text`: for bytes it makes an exception first, which takes ten times as long.
-            text = b"\n".join(wanted)  # no anchor holds a line feed, so that no key is found across two
-            kept = [key for key in first if key not in noisy and text.find(key) >= 0]
-            doubtful = [literal for literal in wanted if any(literal.find(key) >= 0 for key in noisy)]
-            return (*kept, *(literal for literal in doubtful if not any(literal.find(key) >= 0 for key in kept)))
-        return _chosen(wanted, [literal for index, literal in enumerate(self.literals) if index in dropped], noisy)
+            return (*kept, *bare)
+        if len(bare) > len(keys) - len(kept):
+            return _chosen(wanted, gone, noisy)
+        from analyzers.reading.keys import refill  # noqa: PLC0415 (see `_chosen`)
+
+        return refill(keys, good, bare, gone=gone, noisy=noisy)
 
 
-def _chosen(wanted: Sequence[bytes], gone: Sequence[bytes], noisy: frozenset[bytes]) -> Keys:
+def _chosen(wanted: Sequence[bytes], gone: Sequence[bytes] = (), noisy: frozenset[bytes] = frozenset()) -> Keys:
     from analyzers.reading.keys import choose_keys  # noqa: PLC0415 (its tables take as long as a small log)
 
     return choose_keys(wanted, gone=gone, noisy=noisy)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from analyzers.model import Skipped, Source
-from bot.archives.budget import PIECE, Budget
+from bot.archives.budget import PACKED_PIECE, Budget
 from bot.archives.inflate import crc32, inflated
 from bot.zip_directory import DEFLATED, NotZipError, ZipEntry, data_range, printable, read_directory, why_bad_name
 
@@ -79,8 +79,8 @@ def _zip_pieces(data: Mapped, entry: ZipEntry, name: str, budget: Budget) -> Ite
 
 def slices(data: Mapped, begin: int, end: int) -> Iterator[bytes]:
     """Yield data[begin:end] in pieces; pages of the file that were read are given back, so that memory stays flat."""
-    for at in range(begin, end, PIECE):
-        upto = min(at + PIECE, end)
+    for at in range(begin, end, PACKED_PIECE):
+        upto = min(at + PACKED_PIECE, end)
         yield data[at:upto]
         if isinstance(data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             start = at - at % _MAPPED_AROUND

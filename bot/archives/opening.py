@@ -14,7 +14,7 @@ from functools import partial
 
 from analyzers.model import Bundle, Skipped, Source
 from analyzers.records import dataclass
-from bot.archives.budget import PIECE, Budget, UnreadableError
+from bot.archives.budget import FILE_PIECE, PIECE, Budget, UnreadableError
 from bot.archives.inflate import gunzipped
 from bot.archives.members import Found, Mapped, has_zip_end, is_gzip, is_tar, is_zip, open_tar, open_zip, slices
 from bot.archives.nested import expand, laid_down, mapped, spooled, unpacked
@@ -203,7 +203,7 @@ def _path_pieces(path: str, name: str, budget: Budget) -> Iterator[bytes]:
     done = 0
     try:
         with open(path, "rb", buffering=0) as file:
-            while piece := file.read(PIECE):
+            while piece := file.read(FILE_PIECE):
                 done += len(piece)
                 if not budget.spend(name, done, done):
                     return

@@ -92,6 +92,37 @@ def test_each_literal_holds_a_key(literals_: list[bytes]) -> None:
     assert all(any(key in literal for key in keys) for literal in literals_)
 
 
+def test_keys_that_stay_keep_their_places_when_an_anchor_is_used_up() -> None:
+    words = [f"{word}{number:02d}" for number in range(30) for word in ("ncclFailure", "Xid ", "out of")]
+    anchors = Anchors([Anchor(word) for word in (*words, "| consumed samples")])
+    before = anchors.search(frozenset(), frozenset())
+    dropped = frozenset({len(words)})
+    after = anchors.search(dropped, frozenset())
+    assert len(after.keys) == len(before.keys)
+    moved = [(old, new) for old, new in zip(before.keys, after.keys, strict=True) if old != new]
+    assert [old in b"| consumed samples" for old, _ in moved] == [True]
+    assert [new in before.keys for _, new in moved] == [True]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.text("abcde", min_size=1, max_size=9), min_size=1, max_size=90, unique=True),
+    st.sets(st.integers(0, 89), max_size=20),
+    st.sets(st.integers(0, 89), max_size=6),
+)
+def test_each_literal_that_still_counts_holds_a_key(words: list[str], dropped: set[int], noisy: set[int]) -> None:
+    anchors = Anchors([Anchor(word) for word in words])
+    first = anchors.search(frozenset(), frozenset()).keys
+    gone = frozenset(index for index in dropped if index < len(words))
+    bad = frozenset(first[index] for index in noisy if index < len(first))
+    keys = anchors.search(gone, bad).keys
+    assert all(
+        any(key in literal for key in keys) for index, literal in enumerate(anchors.literals) if index not in gone
+    )
+    wanted = {literal for index, literal in enumerate(anchors.literals) if index not in gone}
+    assert all(key in wanted or key not in bad for key in keys)
+
+
 @settings(deadline=None)
 @given(st.lists(PIECES, max_size=12).map(b"".join))
 def test_every_line_with_a_rare_anchor_is_found_with_its_number(data: bytes) -> None:
