@@ -20,6 +20,8 @@ _DATE = pattern(
 )
 #: A line begins with one of these if it begins with a clock.
 _CLOCK_STARTS = "[ 0123456789WEIF"
+#: So many lines that may begin with a clock are kept until they are read.
+_CLOCK_LINES = 64
 _GROUP = pattern(
     r"\[PG (?:ID )?(?P<id>\d+)(?: PG GUID (?P<guid>[^ \]]+))?(?: \((?P<name>[^)]*)\))? ?Rank (?P<rank>\d+)\]"
 )
@@ -94,6 +96,29 @@ def clock(text: str) -> float | None:
     if head[:1] not in _CLOCK_STARTS and "datetime: " not in head:  # most lines have none, and every line is asked
         return None
     return _seconds(_GLOG.match(text) or _DATE.search(head))
+
+
+class LastClock:
+    """The time of the last line that has one: lines are kept, and read from the last one back when it is asked for."""
+
+    def __init__(self) -> None:
+        """Begin with no line."""
+        self._time: float | None = None
+        self._texts: list[str] = []
+
+    def feed(self, text: str) -> None:
+        """Take one line."""
+        if text[:1] in _CLOCK_STARTS or "datetime: " in text[:80]:
+            self._texts.append(text)
+            if len(self._texts) >= _CLOCK_LINES:
+                self.read()
+
+    def read(self) -> float | None:
+        """Return the time, as `clock` does; None before any line had one."""
+        times = (time for text in reversed(self._texts) if (time := clock(text)) is not None)
+        self._time = next(times, self._time)
+        self._texts.clear()
+        return self._time
 
 
 def _seconds(stamp: re.Match[str] | None) -> float | None:

@@ -26,6 +26,8 @@ _AT_ONCE = pattern(
 #: After the error lines of a report that stands alone only these still belong to it.
 _GOES_ON = pattern(r"^(?:E(?: |$)|\s*$|[^\s:]+:\d+: )")
 _BAD = ("FAILED", "ERROR")
+#: What a line begins with that means something between two tests, but for one that holds ".py::".
+_PROGRESS_STARTS = "rI"
 #: The last header while tests run.
 _IN_PROGRESS = ("", "test session starts")
 #: A subtest that failed: the test that it is a part of failed, though its own line says PASSED.
@@ -122,9 +124,9 @@ class PytestReader:
     def feed(self, line: Line) -> bool:
         """Take one line; say whether it is pytest's own."""
         text = line.text
-        if text.startswith("=") and (ruled := _RULED.match(text)) is not None:
+        if text[:1] == "=" and (ruled := _RULED.match(text)) is not None:
             return self._ruled(line, ruled["title"])
-        if text.startswith("!") and (banged := _BANGED.match(text)) is not None:
+        if text[:1] == "!" and (banged := _BANGED.match(text)) is not None:
             if not banged["what"].startswith(("Interrupted: ", "stopping after ", "xdist.dsession.Interrupted")):
                 self._session(line.number).stopped = (line.number, banged["what"].removeprefix("_pytest.outcomes."))
             self._leave_section(line.number)
@@ -192,6 +194,8 @@ class PytestReader:
         return True
 
     def _progress(self, line: Line, text: str) -> bool:
+        if not (self._current or self._outer or ".py::" in text or text[:1] in _PROGRESS_STARTS):
+            return False  # as nearly every line between two tests
         if text.startswith("rootdir") and (root := _ROOT.match(text)) is not None:
             self._session(line.number).root = root["root"].strip()
             return True

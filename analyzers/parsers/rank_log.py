@@ -6,7 +6,7 @@ A line goes to the first parser that knows it; what none knows is held against t
 from __future__ import annotations
 
 from analyzers.model import Source
-from analyzers.parsers.collectives import CollectiveReader, clock
+from analyzers.parsers.collectives import CollectiveReader, LastClock
 from analyzers.parsers.native import NativeReader
 from analyzers.parsers.pytest_ids import PLAIN_RESULTS
 from analyzers.parsers.pytest_report import PytestReader
@@ -98,13 +98,13 @@ class _Stream:
         self._traces = TracebackReader()
         self._native = NativeReader()
         self._collectives = CollectiveReader()
+        self._clock = LastClock()
 
     def feed(self, line: Line) -> None:
         reading, text = self.reading, line.text
         reading.lines = line.number
         reading.hooked = reading.hooked or line.by_torch
-        seen = clock(text)
-        reading.clock = seen if seen is not None else reading.clock
+        self._clock.feed(text)
         if text.strip():
             reading.tail.append((line.number, text))
             if len(reading.tail) > _KEPT:
@@ -161,7 +161,7 @@ class _Stream:
         reading = self.reading
         reading.chains, reading.crashes = self._traces.chains, self._native.crashes
         reading.sessions, reading.collectives = self._pytest.sessions, self._collectives.events
-        reading.seen = self._traces.seen
+        reading.seen, reading.clock = self._traces.seen, self._clock.read()
         joined = (_JOINED.search(trace.message) for chain in reading.chains for trace in chain)
         reading.world = max([reading.world, *(int(told["of"]) for told in joined if told)])
         reading.lines = lines if reading.kind is Kind.RANK else reading.lines

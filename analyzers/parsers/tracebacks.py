@@ -34,6 +34,8 @@ _CONTEXT = "During handling of the above exception"
 _CHILD = pattern(r"^-- Process \d+ terminated with the following error:")
 #: Tracebacks of what nobody could catch and nobody died of: finalizers, broken log calls, other threads.
 _HARMLESS = ("Exception ignored in", "Exception ignored on", "--- Logging error ---", "Exception in thread ")
+#: What the lines above begin with: every line is asked, and nearly none is one of them.
+_DRAWN, _BESIDE = "|+I", "TD-E"
 #: A traceback that was formatted and then printed as a list of strings.
 _LISTED = pattern(r"""['"]Traceback \(most recent call last\):\\n['"], """)
 _STRINGS = pattern(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)\"""")
@@ -109,7 +111,8 @@ class TracebackReader:
     def feed(self, line: Line) -> bool:
         """Take one line; say whether it belongs to a traceback."""
         text = line.text
-        if text.lstrip().startswith(_BARS) or text.startswith(_INTERNAL):
+        first = text[:1]
+        if (first in _DRAWN or first.isspace()) and (text.lstrip().startswith(_BARS) or text.startswith(_INTERNAL)):
             text = _TREE.sub("", text)
         self.seen += 1
         if line.number - self._previous > _FAR:
@@ -127,6 +130,16 @@ class TracebackReader:
         if _WORDS in text and (header := _HEADER.match(text)):
             self._begin(line, header)
             return True
+        if text[:1] in _BESIDE and self._read_beside(text):
+            return True
+        if self._open is not None:
+            return self._go_on(self._open, line, text)
+        if self._read_syntax(line, text):
+            return True
+        return self._tail is not None and self._continue_message(self._tail, line, text)
+
+    def _read_beside(self, text: str) -> bool:
+        """A line between tracebacks that says how the next one is meant."""
         if text.startswith(_HARMLESS):
             self._harmless, self._open, self._tail = self.seen, None, None
             return True
@@ -137,11 +150,7 @@ class TracebackReader:
             self._link = Link.CAUSE if text.startswith(_CAUSE) else Link.CONTEXT
             self._open = self._tail = None
             return True
-        if self._open is not None:
-            return self._go_on(self._open, line, text)
-        if self._read_syntax(line, text):
-            return True
-        return self._tail is not None and self._continue_message(self._tail, line, text)
+        return False
 
     def _begin(self, line: Line, header: re.Match[str]) -> None:
         """Open a new traceback; one that was open and never ended is kept as it is."""

@@ -41,7 +41,8 @@ class Prefixes(NamedTuple):
 
 def clean(raw: bytes) -> str:
     """Decode (bytes that are no UTF-8 become U+FFFD); drop escape sequences, control characters and the line's end."""
-    return without_controls(raw.decode("utf-8", errors="replace").rstrip("\r\n"))
+    text = raw.decode("utf-8", "replace").rstrip("\r\n")
+    return text if text.isprintable() and len(text) <= _LONG_CHARS else without_controls(text)
 
 
 def without_controls(text: str) -> str:

@@ -1,8 +1,18 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from analyzers.parsers.collectives import CollectiveReader, Kind, clock, glog_time, read_mismatch, read_missing
+from analyzers.parsers.collectives import (
+    CollectiveReader,
+    Kind,
+    LastClock,
+    clock,
+    glog_time,
+    read_mismatch,
+    read_missing,
+)
 from analyzers.reading.scan import Line
 from tests.logs import watchdog
 
@@ -47,6 +57,28 @@ def test_glog_times_compare(line: str) -> None:
 def test_clocks_of_the_trainer_are_on_the_same_scale() -> None:
     assert clock("[after training is done] datetime: 2026-07-02 01:10:11.5") == glog_time("[E702 01:10:11.5 x.cpp:1] a")
     assert clock("no time here") is None
+
+
+@given(
+    st.lists(
+        st.sampled_from(["[2026-07-02 01:10:11] a", "E702 01:10:12.5 x", "9 of 9", " ", "plain", ""]), max_size=200
+    )
+)
+def test_the_last_clock_is_that_of_the_last_line_that_has_one(texts: list[str]) -> None:
+    last = LastClock()
+    for text in texts:
+        last.feed(text)
+    assert last.read() == next((time for text in reversed(texts) if (time := clock(text)) is not None), None)
+    last.feed("no clock")
+    assert last.read() == next((time for text in reversed(texts) if (time := clock(text)) is not None), None)
+
+
+def test_the_last_clock_stands_where_thousands_of_lines_follow_it() -> None:
+    last = LastClock()
+    last.feed("[2026-07-02 01:10:11] a")
+    for number in range(5_000):
+        last.feed(f"{number} is no clock")
+    assert last.read() == clock("[2026-07-02 01:10:11] a")
 
 
 def test_who_did_not_pass_the_barrier() -> None:
