@@ -8,6 +8,10 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, G
 #: Seconds; a diagnosis of a large artifact takes minutes.
 BUCKETS_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
+#: Shown from the start, at 0: an alert on an increase does not see the first step of a series that was not there.
+TURNED_AWAY = ("bad_signature", "busy", "full", "not_ready", "not_stored")
+SWEPT = ("redelivered", "rescanned", "put_off")
+
 
 class Metrics:
     """The counters of one process, in a registry of their own (two apps in one process do not share them)."""
@@ -45,6 +49,10 @@ class Metrics:
             registry=self.registry,
         )
         self.rescued = Counter("mlm_rescued", "Pieces of work taken over from a dead process", registry=self.registry)
+        for outcome in TURNED_AWAY:
+            self.deliveries.labels("", outcome)
+        for what in SWEPT:
+            self.sweeps.labels(what)
 
     def render(self) -> web.Response:
         """Return the page in Prometheus's text format."""

@@ -90,7 +90,7 @@ async def test_hours_of_missed_deliveries_are_asked_for_once_each(tmp_path: Path
         events = {(again.event, again.action) for again in world.github.deliveries if again.redelivery}
         assert ("workflow_job", "queued") not in events
         assert set(asked) <= {one.guid for one in missed}
-        assert 'mlm_sweep_total{what="redelivered"}' in (await world.get("/metrics"))[1]
+        assert f'mlm_sweep_total{{what="redelivered"}} {len(asked)}.0' in (await world.get("/metrics"))[1]
 
         requests = len(world.github.asked("POST", REDELIVERIES))
         await quiet(world, rounds=1)

@@ -80,6 +80,14 @@ async def test_metrics_are_there_even_without_the_engine() -> None:
         assert "mlm_queue_depth{" not in text
 
 
+def test_what_the_alerts_ask_for_is_there_before_it_happens() -> None:
+    text = str(Metrics().render().body)
+    for outcome in ("full", "busy", "not_stored", "bad_signature"):
+        assert f'mlm_deliveries_total{{event="",outcome="{outcome}"}} 0.0' in text
+    for what in ("redelivered", "put_off"):
+        assert f'mlm_sweep_total{{what="{what}"}} 0.0' in text
+
+
 @pytest.mark.parametrize(
     ("token", "headers", "status"),
     [
