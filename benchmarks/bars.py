@@ -15,6 +15,7 @@ from pathlib import Path
 
 import page
 import steps
+from bench import Bench
 
 
 def main() -> int:
@@ -27,7 +28,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mlm-bench-") as temporary:
         folder = options.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        bench = steps.Bench(folder, runs=options.runs, shrink=8 if options.small else 1)
+        bench = Bench(folder, runs=options.runs, shrink=8 if options.small else 1)
         rows = []
         for step in steps.STEPS:
             print(f"... {step.__name__.replace('_', ' ')}", file=sys.stderr, flush=True)

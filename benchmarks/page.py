@@ -7,7 +7,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from steps import Bench, Row
+from bench import Bench, Row
 
 Points = Sequence[tuple[float, float]]
 AXES = {

@@ -22,9 +22,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aiohttp
+from bench import Bench, Row
 from measure import WORDS
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -39,9 +40,6 @@ from bot.github.downloads import Downloader, Wanted
 from bot.github.hosts import DownloadHosts
 from bot.github.storage import Storage
 from handlers.context import Fetched
-
-if TYPE_CHECKING:
-    from steps import Bench, Row
 
 LINE = Link(bytes_s=50e6, latency_s=0.03)
 MANUAL = f'curl -s -o got.zip "$URL" && unzip -q got.zip -d tree && grep -r -l "{WORDS}" tree'
@@ -191,8 +189,6 @@ async def comment_s(github: SimulatedGitHub, bot: Served, data: bytes) -> float:
 
 
 def rows(figures: Figures, *, mb: float) -> list[Row]:
-    from steps import Row  # noqa: PLC0415 (it loads this module, too)
-
     line = f"{mb:.0f} MB behind 50 MB/s and 30 ms"
     service = "`mlm serve` as a process of its own; by the clock"
     return [
