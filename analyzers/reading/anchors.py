@@ -24,8 +24,8 @@ _LITTLE_BYTES = 2 * 1024**2
 class Anchor:
     """A literal that makes a line interesting, with the number of lines after it that belong to it.
 
-    `most` caps floods: further lines with this anchor are told only if something else asks for them, and counted up to
-    `counted`; then the anchor is looked for no more.
+    `most` caps floods: further lines with this anchor are told only if something else asks for them. One of them is
+    counted, so that a flood is known for one; then the anchor is looked for no more.
     """
 
     literal: str
@@ -35,7 +35,7 @@ class Anchor:
     @property
     def counted(self) -> int:
         """How many are counted: enough to know a flood; beyond it each log would pay for lines that nobody is told."""
-        return 2 * self.most
+        return self.most + 1
 
 
 @dataclass(frozen=True)

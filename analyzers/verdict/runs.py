@@ -18,7 +18,7 @@ from analyzers.verdict.category import Kind as FoundKind
 from analyzers.verdict.category import Scene, classify
 from analyzers.verdict.findings import of_trace
 from analyzers.verdict.nodes import Shifts, hosts_as_nodes, shifts_of
-from analyzers.verdict.starts import covers, debugged_start, failed_to_launch, is_alone, one_start_each
+from analyzers.verdict.starts import covers, debugged_starts, failed_to_launch, is_alone, one_start_each
 from analyzers.verdict.story import RankStory, StoryTeller
 
 _PID = pattern(r"\bpid=?'?(\d+)|Killed process (\d+)")
@@ -62,15 +62,16 @@ def gather_runs(
     """
     readings = hosts_as_nodes(readings)
     starts = one_start_each(readings)
-    debug = {one.place.name: start for one in readings if (start := debugged_start(one, starts, readings))}
-    moved = [one.place.run for one in readings if one.place.name in debug]
+    debug = debugged_starts(starts, readings)
+    moved = {one.place.run for one in readings if one.place.name in debug}
     starts = [start for start in starts if start[0] not in moved]
-    keys = [key for start in starts for key in start]
+    keys = {key for start in starts for key in start}
     loose = [reading for reading in readings if reading.place.run not in keys]
     runs = []
     for start in starts:
         key = next((key for key in start if key.folder == newest), start[0])
-        own = [reading for reading in readings if reading.place.run in start]
+        places = set(start)
+        own = [reading for reading in readings if reading.place.run in places]
         own += [one for one in loose if covers(one, start) and debug.get(one.place.name, start) is start]
         named = job_exits if newest is None or key.folder in ("", newest) else None
         runs.append(_build(key, own, rules, named))

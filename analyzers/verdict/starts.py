@@ -68,21 +68,26 @@ def covers(reading: LogReading, start: Sequence[RunKey]) -> bool:
     )
 
 
-def debugged_start(
-    reading: LogReading, starts: Sequence[list[RunKey]], readings: Sequence[LogReading]
-) -> list[RunKey] | None:
-    """Return which of several starts NCCL's own log beside them is of; None if it is another log, or nobody can tell.
+def debugged_starts(starts: Sequence[list[RunKey]], readings: Sequence[LogReading]) -> dict[str, list[RunKey]]:
+    """Return which of several starts each of NCCL's own logs beside them is of, by its name, where that can be told.
 
     Each process writes that file anew, so it is the last start's. Where one start alone says nothing in its own logs,
     that is the one: the others ended with an error, and nothing was to end after them.
     """
-    beside = [one.place.kind for one in readings if one.place.run == reading.place.run]
-    if reading.place.kind is not Kind.NCCL or Kind.WOVEN in beside or Kind.RANK in beside:
-        return None
-    own = [(start, [one for one in readings if one.place.run in start]) for start in starts]
-    own = [(start, logs) for start, logs in own if reading not in logs and covers(reading, start)]
-    silent = [start for start, logs in own if not any(one.size_bytes for one in logs)]
-    return silent[0] if len(own) > 1 and len(silent) == 1 else None
+    of_ranks = {one.place.run for one in readings if one.place.kind in (Kind.WOVEN, Kind.RANK)}
+    loose = [one for one in readings if one.place.kind is Kind.NCCL and one.place.run not in of_ranks]
+    if len(starts) < 2 or not loose:
+        return {}
+    telling = {one.place.run for one in readings if one.size_bytes}
+    silent = [telling.isdisjoint(start) for start in starts]
+    found: dict[str, list[RunKey]] = {}
+    for reading in loose:
+        run = reading.place.run
+        own = [place for place, start in enumerate(starts) if run not in start and covers(reading, start)]
+        quiet = [place for place in own if silent[place]]
+        if len(own) > 1 and len(quiet) == 1:
+            found[reading.place.name] = starts[quiet[0]]
+    return found
 
 
 def failed_to_launch(trace: Trace) -> bool:
@@ -94,7 +99,8 @@ def _tells_of_a_start(reading: LogReading) -> bool:
     if reading.launcher.failures or (reading.place.kind is Kind.RESULTS and reading.streams):
         return True
     chains = [chain for stream in reading.streams for chain in stream.chains]
-    return reading.place.kind is Kind.LAUNCHER and any(failed_to_launch(chain[-1]) for chain in chains)
+    of_launcher = reading.place.kind in (Kind.LAUNCHER, Kind.WOVEN)
+    return of_launcher and any(failed_to_launch(chain[-1]) for chain in chains)
 
 
 def is_alone(reading: LogReading) -> bool:
@@ -102,7 +108,8 @@ def is_alone(reading: LogReading) -> bool:
     if reading.place.kind is not Kind.WOVEN or reading.launcher.failures or len(reading.streams) != 1:
         return False
     stream = reading.streams[0]
-    return stream.rank is None and bool(stream.sessions or stream.crashes or stream.chains)
+    raised = any(not failed_to_launch(chain[-1]) for chain in stream.chains)
+    return stream.rank is None and bool(stream.sessions or stream.crashes or raised)
 
 
 def _folders(readings: Iterable[LogReading]) -> list[_Folder]:
