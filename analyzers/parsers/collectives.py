@@ -23,7 +23,7 @@ _CLOCK_STARTS = "[ 0123456789WEIF"
 #: So many lines that may begin with a clock are kept until they are read.
 _CLOCK_LINES = 64
 _GROUP = pattern(
-    r"\[PG (?:ID )?(?P<id>\d+)(?: PG GUID (?P<guid>[^ \]]+))?(?: \((?P<name>[^)]*)\))? ?Rank (?P<rank>\d+)\]"
+    r"\[PG (?:ID )?(?P<id>\d+)(?: PG GUID (?P<guid>[^ \]]+))?(?: \((?P<name>[^)]{0,400})\))? ?Rank (?P<rank>\d+)\]"
 )
 _WATCHDOG = pattern(
     r"\[Rank (?P<rank>\d+)\] Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(?P<seq>\d+), "

@@ -16,7 +16,7 @@ from analyzers.records import dataclass, field, replace
 from analyzers.rules import RuleMatch
 
 _TOOL = pattern(
-    r"^\++ (?:uv run (?:--?[\w-]+ )*|\S*python3? -m |\S*/)?"
+    r"^\++ (?:uv run (?:-[\w-]+ )*|\S*python3? -m |\S*/)?"
     r"(?P<tool>black|isort|pylint|ruff|mypy|flake8|pre-commit|python3? \S*copyright\S*)\b"
 )
 #: What the shell traces when the check before it may fail: `mypy ... || true`.

@@ -10,12 +10,12 @@ from analyzers.records import dataclass, field
 #: faulthandler; when it crashes inside itself the words stand in the middle of a line.
 _FATAL = pattern(r"Fatal Python error: (?P<what>[A-Za-z][^\n]*)")
 #: pytest-timeout's thread method: all stacks, oldest frame first, and then the process exits.
-_TIMEOUT = pattern(r"\+{3,} Timeout \+{3,}\s*$")
+_TIMEOUT = pattern(r"(?<!\+)\+{3,} Timeout \+{3,}\s*$")
 #: faulthandler.dump_traceback_later and pytest's faulthandler_timeout: all stacks, the main thread's last.
 _DUMP = pattern(r"^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$")
 _STACK_OF = pattern(r"^~+ Stack of (?P<thread>\S+) \(\d+\) ~+$")
 _STACK_FRAME = pattern(r'^  File "(?P<path>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
-_THREAD = pattern(r"^(?P<current>Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):")
+_THREAD = pattern(r"^(?P<current>Current thread|Thread) 0x[0-9a-f]++.*\(most recent call first\):")
 _FRAME = pattern(r'^  File "(?P<path>[^"]+)", line (?P<line>\d+) in (?P<function>.+)$')
 _TERMINATE = pattern(
     r"terminate called (?:after throwing an instance of '(?P<type>[^']+)'|without an active exception)"

@@ -76,3 +76,16 @@ def read_bare_result(text: str) -> str | None:
 def section_name(node_id: str) -> str:
     """Return the name that pytest's report gives to a test: `Class.test[param]`."""
     return node_id.partition("::")[2].replace("::", ".", node_id.partition("[")[0].count("::"))
+
+
+def whole_test(title: str) -> str:
+    """Return the title of the test that a subtest is a part of: without ` [message] (parameters)` behind it."""
+    title = title.rstrip()
+    message, parameters = title.find(" ["), title.find(" (")
+    begin = -1
+    if title.endswith(")"):
+        both = message >= 0 and max(title.find("](", message), title.find("] (", message)) >= 0
+        begin = message if both and (message < parameters or parameters < 0) else parameters
+    elif title.endswith("]"):
+        begin = message
+    return title if begin < 0 else title[:begin]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzers.parsers.pytest_ids import read_bare_result, read_progress, read_results, section_name, split_id
+from analyzers.parsers.pytest_ids import read_bare_result, read_progress, read_results, section_name, split_id, whole_test
 from analyzers.parsers.pytest_sections import Report, SectionReader
 from analyzers.patterns import pattern
 from analyzers.reading.scan import Line, Stretch
@@ -12,7 +12,9 @@ _RULED = pattern(r"^=+ (?P<title>\S.*?) =+$")
 _COUNTS = pattern(r"(?<!\d)(?P<n>\d+) (?P<what>passed|failed|errors?|skipped|deselected|xfailed|xpassed|warnings?)")
 #: pytest ends early. "Interrupted: 1 error during collection" only sums up what the reports told.
 _BANGED = pattern(r"^!{3,} (?P<what>\S.*?) !{3,}$")
-_CLOSING = pattern(r"\b(?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|no tests ran)\b.* in [\d.]+ ?s")
+_CLOSING = pattern(
+    r"(?>.*?\b(?:passed|failed|errors?|skipped|deselected|xfailed|xpassed|no tests ran)\b).* in [\d.]+ ?s"
+)
 _TITLES = pattern(
     r"test session starts|FAILURES|ERRORS|PASSES|XPASSES|XFAILURES|warnings summary|short test summary|slowest |"
     r"rerun test summary|tests coverage|coverage: "
@@ -31,8 +33,10 @@ _PROGRESS_STARTS = "rI"
 #: The last header while tests run.
 _IN_PROGRESS = ("", "test session starts")
 #: A subtest that failed: the test that it is a part of failed, though its own line says PASSED.
-_SUBTEST = pattern(r"^SUBFAIL(?:ED)?(?:\[.*?\])?(?: ?\(.*?\))? (?=\S+\.py::)")
-_SUBTEST_TITLE = pattern(r" (?:\[.*\] ?)?(?:\(.*\))?$")
+#: `[message] (parameters)` stand in between, either may be missing. Parameters are looked for behind the first "] (" alone.
+_SUBTEST = pattern(
+    r"^SUBFAIL(?:ED)?(?:\[(?:(?:(?!\] ?\().)*?(?!\] ?\()\]|(?>.*?\] ?\().*?\)|.*?\])| ?\(.*?\))? (?=\S+\.py::)"
+)
 
 
 class Outcome:
@@ -174,7 +178,7 @@ class PytestReader:
 
     def _ruled(self, line: Line, title: str) -> bool:
         """A line between rules: one of pytest's own headers begins something, any other is somebody's decoration."""
-        closing = _CLOSING.search(title) is not None
+        closing = _CLOSING.match(title) is not None
         if not closing and not _TITLES.match(title):
             return self._section is not None
         self._hold()
@@ -247,7 +251,7 @@ class PytestReader:
         return False
 
     def _summary(self, line: Line, text: str) -> bool:
-        if _CLOSING.search(text) and _COUNTS.match(text):  # `-q` prints no rules around it
+        if _COUNTS.match(text) and _CLOSING.match(text):  # `-q` prints no rules around it
             return self._ruled(line, text)
         word, _, rest = _SUBTEST.sub("FAILED ", text).partition(" ")
         if word not in _BAD or (parts := split_id(rest)) is None:
@@ -269,7 +273,7 @@ def _give_ids(session: Session) -> None:
     by_title[""] = list(session.outcomes.values())  # what `--tb=line` prints is in the order of the failures
     for report in session.reports:
         if report.node_id is None:
-            matches = by_title.get(report.title) or by_title.get(_SUBTEST_TITLE.sub("", report.title), [])
+            matches = by_title.get(report.title) or by_title.get(whole_test(report.title), [])
             bad = [outcome for outcome in matches if outcome.result in _BAD]
             fresh = [outcome for outcome in bad if outcome.node_id not in taken]
             chosen = (fresh or bad or matches)[:1]

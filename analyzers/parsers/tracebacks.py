@@ -38,7 +38,8 @@ _HARMLESS = ("Exception ignored in", "Exception ignored on", "--- Logging error 
 _DRAWN, _BESIDE = "|+I", "TD-E"
 #: A traceback that was formatted and then printed as a list of strings.
 _LISTED = pattern(r"""['"]Traceback \(most recent call last\):\\n['"], """)
-_STRINGS = pattern(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)\"""")
+#: The last one may be cut: it takes the rest of the line, so that no mark in it is tried anew.
+_STRINGS = pattern(r"""'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)"|['"].*""")
 #: Lines that may follow the last one and belong to the message: NCCL and gloo write several.
 _MESSAGE_LINES = 6
 #: The message of Triton's compiler begins so, then comes the kernel's code up to the mark under the place, then why.
