@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from analyzers.parsers.pytest_ids import read_bare_result, read_progress, read_results, section_name, split_id, whole_test
+from analyzers.parsers.pytest_ids import (
+    read_bare_result,
+    read_progress,
+    read_results,
+    section_name,
+    split_id,
+    whole_test,
+)
 from analyzers.parsers.pytest_sections import Report, SectionReader
 from analyzers.patterns import pattern
 from analyzers.reading.scan import Line, Stretch
@@ -33,7 +40,7 @@ _PROGRESS_STARTS = "rI"
 #: The last header while tests run.
 _IN_PROGRESS = ("", "test session starts")
 #: A subtest that failed: the test that it is a part of failed, though its own line says PASSED.
-#: `[message] (parameters)` stand in between, either may be missing. Parameters are looked for behind the first "] (" alone.
+#: `[message] (parameters)` stand in between, either may be missing. Parameters begin behind the first "] (", if anywhere.
 _SUBTEST = pattern(
     r"^SUBFAIL(?:ED)?(?:\[(?:(?:(?!\] ?\().)*?(?!\] ?\()\]|(?>.*?\] ?\().*?\)|.*?\])| ?\(.*?\))? (?=\S+\.py::)"
 )
