@@ -76,7 +76,8 @@ class Rule:
         if found is None:
             return None
         groups = found.groupdict()
-        return RuleMatch(self, groups.get("type") or self.type, (groups.get("message") or text).strip(), found.start())
+        said = groups.get("message") or ("" if groups.get("type") else text)
+        return RuleMatch(self, groups.get("type") or self.type, said.strip(), found.start())
 
     def prove(self) -> None:
         """Raise RuleError unless the pattern finds `hit`, by way of the hint, and does not find `miss`."""

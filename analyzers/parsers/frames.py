@@ -14,7 +14,7 @@ _TOPS = frozenset({"megatron", "tests", "tools", "examples", "tasks", "scripts",
 #: Of these, the ones that a folder above the checkout is hardly named after.
 _PACKAGES = frozenset({"megatron", "tests"})
 #: Scripts that stand at the root of the repository and are run by the launcher.
-_SCRIPT = pattern(r"(?:pretrain|train|run|main|setup|conftest|model_provider|gpt_builders|mamba_builders)\w*\.py")
+_SCRIPT = pattern(r"(?:(?:pretrain|train|run|main|setup|conftest|model_provider)[\w-]*|\w+_builders)\.py")
 
 
 @dataclass(frozen=True)

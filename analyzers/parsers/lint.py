@@ -24,6 +24,10 @@ _FORGIVEN = pattern(r"^\++ (?:true|:)$")
 _TRACED = pattern(r"^\++ ")
 _PLACE = pattern(r"^(?P<path>\S+\.pyi?):(?P<line>\d+)(?::\d+)?: ")
 _ARROW = pattern(r"^(?P<path>\S+\.pyi?):(?P<line>\d+):\d+$")
+#: black cannot read the file; its newer versions name the place in another order.
+_UNREADABLE = pattern(
+    r"cannot (?:format (?P<path>\S+): Cannot parse\b.*?: (?P<line>\d+):\d+: |parse: (?P<file>\S+?):(?P<at>\d+):\d+)"
+)
 _WORKSPACE = pattern(r"/(?:home/runner/_work|__w)/[^/\s]+/[^/\s]+/|/opt/megatron-lm/|/workspace/")
 
 
@@ -101,5 +105,8 @@ def _read(complaint: Complaint) -> tuple[str, str | None]:
     where = _WORKSPACE.sub("", match.message)
     if arrow := _ARROW.match(where):  # the newer layout of ruff: code and message first, the place below
         return f"{previous.strip()} {line.text.strip()}", f"{arrow['path']}:{arrow['line']}"
+    if unreadable := _UNREADABLE.search(where):
+        path, number = unreadable["path"] or unreadable["file"], unreadable["line"] or unreadable["at"]
+        return line.text.strip(), f"{path}:{number}"
     place = _PLACE.match(where)
     return line.text.strip(), f"{place['path']}:{place['line']}" if place else None

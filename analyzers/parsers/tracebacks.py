@@ -44,6 +44,9 @@ _STRINGS = pattern(r"""'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)"|['"].*""")
 _MESSAGE_LINES = 6
 #: The message of Triton's compiler begins so, then comes the kernel's code up to the mark under the place, then why.
 _PLACE_IN_KERNEL = pattern(r"^at \d+:\d+:$")
+#: Inductor's message begins so, then come the command and, below this word, what the compiler printed.
+#: Source: torch 2.13, torch/_inductor/exc.py.
+_COMPILER, _COMPILER_SAYS = "C++ compile error", "Output:"
 #: The scan passes lines over that nobody asked for: what is this far away is not the same traceback's.
 _FAR = 300
 #: Foreign lines in the middle of a traceback (another thread's warning) that are passed over before giving up.
@@ -220,6 +223,10 @@ class TracebackReader:
     def _continue_message(self, trace: Trace, line: Line, text: str) -> bool:
         if _PLACE_IN_KERNEL.match(trace.message.partition("\n")[0]):
             return self._continue_kernel(trace, line, text)
+        if trace.message.endswith(_COMPILER) and line.number - trace.at_line < _FAR:
+            if text.strip() == _COMPILER_SAYS:
+                trace.message = f"{trace.message}\n{_COMPILER_SAYS}"
+            return True
         if (
             not text.strip()
             or trace.message.count("\n") >= _MESSAGE_LINES

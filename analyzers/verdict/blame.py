@@ -284,6 +284,9 @@ def _by_consequence(stories: Mapping[int, RankStory], exits: Exits) -> Blame | N
         told = [story.aside for story in stories.values() if story.aside]
     if not told:
         return None
+    # Nobody but a person, or the CI service, interrupts a rank: a launcher ends the peers of a failed one otherwise.
+    if interrupted := [found for found in told if found.error.type == "KeyboardInterrupt"]:
+        return make_out(stories, (), replace(_earliest(interrupted), confidence=Confidence.LOW), exits)
     finding = replace(_earliest(told), confidence=Confidence.LOW)
     silent = tuple(
         rank for rank, story in stories.items() if not story.first and not story.aside and not story.finished

@@ -8,6 +8,7 @@ from analyzers.model import Category, Role
 from analyzers.patterns import pattern
 from analyzers.records import dataclass
 from analyzers.rules import RuleSet, Where
+from analyzers.verdict.reason import reason_line
 
 #: Infrastructure: the same code may well pass next time. Everything else fails again, or nobody can tell.
 _RETRYABLE = frozenset(
@@ -56,13 +57,8 @@ def is_retryable(category: Category | None, said: bool | None = None) -> bool:
 
 def classify(rules: RuleSet, error_type: str, message: str, scene: Scene) -> Kind:
     """Say what kind of failure an exception is: by the rules first, then by its class and where it was raised."""
-    first, *rest = message.split("\n")
-    texts = [f"{error_type}: {first}" if first else error_type, *rest[: _LINES - 1]]
-    if error_type.endswith("AssertionError"):
-        texts = texts[:1]
-    if first.startswith("NCCL error in"):  # its lines are one statement, the last one says most
-        texts.insert(0, " ".join(texts))
-    for text in texts:
+    first = message.partition("\n")[0]
+    for text in _texts(error_type, message):
         match = rules.match(text, where=Where.RANK)
         if match is not None:
             rule = match.rule
@@ -70,6 +66,22 @@ def classify(rules: RuleSet, error_type: str, message: str, scene: Scene) -> Kin
     name = error_type.rpartition(".")[2]
     role = Role.CONSEQUENCE if name in _OF_PEERS else Role.CAUSE
     return Kind(_by_scene(name, first, scene), role)
+
+
+def _texts(error_type: str, message: str) -> list[str]:
+    """Return what is held against the rules, in this order: the first line, the next ones, what these say of why.
+
+    A compiler, a loader or an importer quotes the reason in a later line: it is what the exception means as well.
+    """
+    first, *rest = message.split("\n")
+    texts = [f"{error_type}: {first}" if first else error_type, *rest[: _LINES - 1]]
+    if error_type.endswith("AssertionError"):
+        return texts[:1]
+    if first.startswith("NCCL error in"):  # its lines are one statement, the last one says most
+        texts.insert(0, " ".join(texts))
+    if why := reason_line([first, *rest]):
+        texts.append(f"{error_type}: {rest[why - 1]}")
+    return texts
 
 
 def _in_scene(category: Category, scene: Scene) -> Category:

@@ -42,7 +42,7 @@ _ALLOWED = {
     "tag": pattern(r"^(?:latest|legacy)$"),
     "scope": pattern(r"^\w[\w-]*$", re.ASCII),
 }
-_KEYS = frozenset({"title", "command", "categories", "jobs", "when", "retryable", "golden", "relation"})
+_KEYS = frozenset({"title", "command", "categories", "jobs", "when", "unless", "retryable", "golden", "relation"})
 _WORD = pattern(r"\{(\w+)\}")
 #: GPUs of one node of CI's machines: H100 nodes have eight, GB200 nodes four.
 _GPUS = {"h100": 8, "gb200": 4}
@@ -64,6 +64,7 @@ class Fix:
     retryable: bool | None = None
     golden: str | None = None  # what the comparison with golden values looks like: drift, regression, missing
     relation: str | None = None  # to the change
+    unless: str | None = None
 
     def fits(self, diagnosis: Diagnosis, job: str) -> bool:
         """Tell whether everything that the entry asks for is so."""
@@ -78,6 +79,8 @@ class Fix:
         if self.relation is not None and (diagnosis.relation is None or diagnosis.relation.name != self.relation):
             return False
         message = diagnosis.error.message if diagnosis.error else ""
+        if self.unless is not None and re2.search(self.unless, message) is not None:
+            return False
         return self.when is None or re2.search(self.when, message) is not None
 
 
@@ -104,6 +107,7 @@ def read_fixes(document: Any) -> tuple[Fix, ...]:
                 entry.get("retryable"),
                 entry.get("golden"),
                 entry.get("relation"),
+                entry.get("unless"),
             )
         )
     return tuple(fixes)

@@ -13,7 +13,10 @@ _LAST_ERROR = "Last error:"
 #: libstdc++ names the exception's class; what the exception says is the next line.
 _TERMINATE = "terminate called after"
 #: What a compiler, a shell or a kernel's assertion says, in the midst of what was tried.
-_REASON = pattern(r"(?P<why>Assertion `.*failed|\S+(?:\(\d+\)|:\d+:\d+): (?:fatal )?error: .*|\S+: not found$)")
+_REASON = pattern(
+    r"(?P<why>Assertion `.*failed|\S+(?:\(\d+\)|:\d+:\d+): (?:fatal )?error: .*|\S+: not found$"
+    r"|\S.*: [Nn]o space left on device\b.*|\S+: undefined symbol: .*|ptxas (?:fatal|error) +: .*)"
+)
 
 
 def reason_line(lines: Sequence[str]) -> int:

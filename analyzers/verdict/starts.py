@@ -35,10 +35,32 @@ class _Folder:
         shift = max(self.shifts.items(), key=lambda item: (item[1], -item[0]))[0] if self.shifts else None
         return set() if shift is None else {rank + shift for rank in self.local}
 
-    @property
-    def place(self) -> tuple[str, int, int]:
-        """What the folders of one start have in common."""
-        return self.key.test, self.key.repeat, self.key.attempt
+
+class _Start:
+    """The folders found to have run together, and what the next one is asked about them."""
+
+    def __init__(self, first: _Folder) -> None:
+        self.folders = [first]
+        self.nodes = {first.key.node}
+        self.highest = max(first.ranks, default=None)
+
+    def add(self, folder: _Folder) -> None:
+        self.folders.append(folder)
+        self.nodes.add(folder.key.node)
+        self.highest = max([*folder.ranks, *([] if self.highest is None else [self.highest])], default=None)
+
+    def is_before(self, node: str, lowest: int | None, *, even: bool) -> bool:
+        """Whether a folder may be the next part.
+
+        Args:
+            lowest: the first of its global ranks, if they are known.
+            even: each node made as many folders as the others.
+        """
+        if node and node in self.nodes:
+            return False
+        if self.highest is not None and lowest is not None:
+            return lowest > self.highest
+        return even  # no line names a rank: that each start has one of each is all that can be known
 
 
 def one_start_each(readings: Sequence[LogReading]) -> list[list[RunKey]]:
@@ -47,14 +69,26 @@ def one_start_each(readings: Sequence[LogReading]) -> list[list[RunKey]]:
     if not folders:
         told = (r for r in readings if _tells_of_a_start(r))
         return [[key] for key in sorted({r.place.run for r in told})]
-    starts: list[list[_Folder]] = []
-    for folder in sorted(folders, key=lambda one: (one.place, min(one.ranks, default=0), one.key.node, one.key)):
-        fitting = [start for start in starts if _is_next_node(start, folder, folders)]
+    alike: dict[tuple[str, int, int], list[_Folder]] = {}
+    for folder in folders:
+        alike.setdefault((folder.key.test, folder.key.repeat, folder.key.attempt), []).append(folder)
+    return [[folder.key for folder in start.folders] for place in sorted(alike) for start in _starts_of(alike[place])]
+
+
+def _starts_of(folders: Sequence[_Folder]) -> list[_Start]:
+    made = Counter(folder.key.node for folder in folders)
+    even = "" not in made and len(set(made.values())) == 1
+    starts: list[_Start] = []
+    for folder in sorted(folders, key=lambda one: (min(one.ranks, default=0), one.key.node, one.key)):
+        node, lowest = folder.key.node, min(folder.ranks, default=None)
+        # The first node's are as many as there are starts: not each is compared with each.
+        first = not even and not lowest
+        fitting = [] if first else [start for start in starts if start.is_before(node, lowest, even=even)]
         if fitting:
-            max(fitting, key=lambda start: _likeness(start, folder)).append(folder)
+            max(fitting, key=lambda start: _likeness(start.folders[0], folder)).add(folder)
         else:
-            starts.append([folder])
-    return [[folder.key for folder in start] for start in starts]
+            starts.append(_Start(folder))
+    return starts
 
 
 def covers(reading: LogReading, start: Sequence[RunKey]) -> bool:
@@ -137,21 +171,8 @@ def _has_ranks(reading: LogReading) -> bool:
     return ranked or is_alone(reading)
 
 
-def _is_next_node(start: Sequence[_Folder], folder: _Folder, folders: Sequence[_Folder]) -> bool:
-    nodes = {part.key.node for part in start}
-    if start[0].place != folder.place or (folder.key.node and folder.key.node in nodes):
-        return False
-    known = set[int]().union(*(part.ranks for part in start))
-    if known and folder.ranks:
-        return min(folder.ranks) > max(known)
-    # No line names a rank: only where each node made as many folders it is known that each start has one of each.
-    made = Counter(one.key.node for one in folders if one.place == folder.place)
-    return "" not in made and len(set(made.values())) == 1
-
-
-def _likeness(start: Sequence[_Folder], folder: _Folder) -> tuple[float, float]:
-    """How much a folder has in common with a start: the tests, then the time."""
-    first = start[0]
+def _likeness(first: _Folder, folder: _Folder) -> tuple[float, float]:
+    """How much a folder has in common with a start's first: the tests, then the time."""
     either = first.tests | folder.tests
     alike = len(first.tests & folder.tests) / len(either) if either else 0.0
     apart = abs(first.clock - folder.clock) if first.clock is not None and folder.clock is not None else float("inf")

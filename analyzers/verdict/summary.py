@@ -116,7 +116,8 @@ def _percent(one: MetricDifference) -> str:
 
 def _short(error: Error) -> str:
     said = _telling(error.message)
-    text = f"{error.type.rpartition('.')[2]}: {said}" if error.type and said else error.type or said
+    name = (error.type or "").rpartition(".")[2]
+    text = f"{name}: {said}" if name and said else name or said
     return text if len(text) <= _MESSAGE_CHARS else text[: _MESSAGE_CHARS - 3] + "..."
 
 
@@ -127,8 +128,10 @@ def _telling(message: str) -> str:
     why = _OF_GROUP.sub("", bare_reason(lines[place]))
     if not place:
         return f"{lines[0]} {lines[1]}" if lines[0].endswith(":") and lines[1:] else lines[0]
-    head = bare_head(lines[0])
-    return f"{head[:_HEAD_CHARS]}: {why}" if head else why
+    head = bare_head(lines[0]).rstrip(": ")
+    if len(head) > _HEAD_CHARS:
+        head = f"{head[:_HEAD_CHARS].rpartition(' ')[0]} ..."
+    return f"{head}: {why}" if head else why
 
 
 def _ranks(ranks: Sequence[int]) -> str:

@@ -145,3 +145,16 @@ def test_jobs_are_told_by_their_names() -> None:
 def test_a_fix_that_cannot_be_used_stops_the_load(entry: Any, why: str) -> None:
     with pytest.raises(FixError, match=why):
         read_fixes([entry])
+
+
+@pytest.mark.parametrize(
+    ("message", "offered"),
+    [
+        ("would reformat megatron/core/utils.py", True),
+        ("megatron/core/utils.py:13:36: F401 [*] `os` imported but unused", True),
+        ("error: cannot format megatron/core/utils.py: Cannot parse: 14:7: def f(:", False),
+        ("megatron/core/utils.py:14:7: SyntaxError: Expected an expression", False),
+    ],
+)
+def test_no_formatter_is_offered_for_what_is_no_python(message: str, offered: bool) -> None:
+    assert any("autoformat" in line for line in commands(diagnosis(Category.LINT, message), "linting")) is offered

@@ -28,7 +28,7 @@ def autoformat(*output: str) -> list[str]:
         (
             [BLACK, "error: cannot format megatron/core/utils.py: Cannot parse: 7:4: f(:"],
             "error: cannot format megatron/core/utils.py",
-            None,
+            "megatron/core/utils.py:7",
             123,
         ),
         (
