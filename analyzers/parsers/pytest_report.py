@@ -40,7 +40,7 @@ _PROGRESS_STARTS = "rI"
 #: The last header while tests run.
 _IN_PROGRESS = ("", "test session starts")
 #: A subtest that failed: the test that it is a part of failed, though its own line says PASSED.
-#: `[message] (parameters)` stand in between, either may be missing. Parameters begin behind the first "] (", if anywhere.
+#: `[message] (parameters)` stand in between, either may be missing. Parameters begin behind the first "] (" or nowhere.
 _SUBTEST = pattern(
     r"^SUBFAIL(?:ED)?(?:\[(?:(?:(?!\] ?\().)*?(?!\] ?\()\]|(?>.*?\] ?\().*?\)|.*?\])| ?\(.*?\))? (?=\S+\.py::)"
 )
