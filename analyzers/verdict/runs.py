@@ -67,11 +67,13 @@ def gather_runs(
     starts = [start for start in starts if start[0] not in moved]
     keys = {key for start in starts for key in start}
     loose = [reading for reading in readings if reading.place.run not in keys]
+    inside: dict[RunKey, list[int]] = {}
+    for place, reading in enumerate(readings):
+        inside.setdefault(reading.place.run, []).append(place)
     runs = []
     for start in starts:
         key = next((key for key in start if key.folder == newest), start[0])
-        places = set(start)
-        own = [reading for reading in readings if reading.place.run in places]
+        own = [readings[place] for place in sorted(place for part in start for place in inside[part])]
         own += [one for one in loose if covers(one, start) and debug.get(one.place.name, start) is start]
         named = job_exits if newest is None or key.folder in ("", newest) else None
         runs.append(_build(key, own, rules, named))
