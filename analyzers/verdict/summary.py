@@ -31,6 +31,8 @@ _WORDS = {
 _MESSAGE_CHARS = 160
 #: Of a message whose reason stands in another line, this much of the first one.
 _HEAD_CHARS = 60
+#: Of more ranks than this the rest is counted.
+_MOST_RANKS = 12
 #: The process group that a watchdog speaks for.
 _OF_GROUP = pattern(r"^\[PG [^\]]*\] ")
 #: Added where one start failed, another passed, and their order is not known.
@@ -139,4 +141,6 @@ def _ranks(ranks: Sequence[int]) -> str:
         return f"rank {ranks[0]}"
     if len(ranks) > 4 and ranks[-1] - ranks[0] == len(ranks) - 1:  # sorted, each once
         return f"ranks {ranks[0]} to {ranks[-1]}"
+    if len(ranks) > _MOST_RANKS:
+        return f"ranks {', '.join(map(str, ranks[:_MOST_RANKS]))} and {len(ranks) - _MOST_RANKS} more"
     return f"ranks {', '.join(str(rank) for rank in ranks[:-1])} and {ranks[-1]}"

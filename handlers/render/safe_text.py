@@ -20,6 +20,8 @@ BACKTICKS = pattern("`+")
 #: GitHub's parser takes no code span of more than 80 backticks for one, and counts those of a fence to 255
 #: (cmark-gfm 0.29: MAXBACKTICKS in inlines.c, fence_length in node.h): no text may make us need so many.
 MANY_BACKTICKS = pattern("`{16}(?=`)")
+#: Of more runs of ranks than this the rest is counted: every second rank of 512 would fill a page.
+MOST_SPANS = 16
 #: A word that no Markdown dialect acts upon.
 PLAIN_WORD = pattern(r"(?!.*www(?:\.|$))[^\W_](?:[^\W_]|[.,'’%=+-])*", re.IGNORECASE)
 #: Plain by its letters, yet linked: a commit, `GH-12`, trackers such as `ABC-12`, and what some readers of Markdown
@@ -127,11 +129,13 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def ranks(numbers: Iterable[int]) -> str:
-    """`0-3, 5`: runs of ranks are drawn together."""
+    """`0-3, 5`: runs of ranks are drawn together; of many runs the first are named."""
     spans: list[tuple[int, int]] = []
     for number in sorted(set(numbers)):
         if spans and spans[-1][1] == number - 1:
             spans[-1] = (spans[-1][0], number)
         else:
             spans.append((number, number))
-    return ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in spans)
+    told = ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in spans[:MOST_SPANS])
+    more = sum(high - low + 1 for low, high in spans[MOST_SPANS:])
+    return f"{told} and {more} more" if more else told

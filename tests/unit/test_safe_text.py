@@ -202,3 +202,5 @@ def test_a_diagnosis_is_redacted_everywhere() -> None:
 def test_clean_and_ranks() -> None:
     assert clean("a\x1b[31mb\x1b[0m\x00c\r\nd\u202e\ud800") == "abc\nd"
     assert ranks([7, 0, 1, 2, 5]) == "0–2, 5, 7"
+    many = ranks([*range(0, 512, 2), 3])
+    assert many == "0, 2–4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32 and 239 more"

@@ -100,3 +100,10 @@ def test_the_words_fit_one_rank_and_several(category: Category) -> None:
     one, two = (summarise(Blame(finding, ranks, ())) for ranks in ((3,), (3, 4)))
     assert two == one.replace("rank 3", "ranks 3 and 4")
     assert not re.search(r"\b(?:its|was|has|misses)\b", one)
+
+
+def test_of_very_many_ranks_the_first_are_named() -> None:
+    finding = Finding(Category.COLLECTIVE_TIMEOUT, Role.CAUSE, Error(None, "m"), Evidence("a", 1))
+    said = summarise(Blame(finding, tuple(range(1, 512, 2)), ()))
+    assert said.startswith("ranks 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23 and 244 more ")
+    assert summarise(Blame(finding, tuple(range(512)), ())).startswith("ranks 0 to 511 ")
