@@ -86,7 +86,7 @@ KINDS: tuple[tuple[str, tuple[str, ...], re.Pattern[str]], ...] = (
             r"|\bdop_v1_[0-9a-f]{64}|\bAGE-SECRET-KEY-1[0-9A-Z]{50,}"
         ),
     ),
-    ("jwt", ("eyj",), pattern(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,3}")),
+    ("jwt", ("eyj",), pattern(r"\beyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,3}")),
     (
         "signature",
         ("sig=", "x-amz-", "x-goog-signature=", "token="),

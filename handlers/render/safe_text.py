@@ -32,7 +32,7 @@ REFERENCE = pattern(
     re.IGNORECASE,
 )
 OPENING = pattern(r"""^["'(]*""")
-CLOSING = pattern(r"""[.,;:!?"')]*$""")
+CLOSING = """.,;:!?"')"""
 #: A line that another bot would obey (`/ok to test`), but not a path.
 SLASH_LINE = pattern(r"(?m)^(\s*)(/[A-Za-z][\w-]*(?![\w/-]))")
 MENTION_LINE = pattern(r"(?m)^(\s*)(@[A-Za-z])")
@@ -85,8 +85,7 @@ def _split(word: str) -> tuple[str, str, str]:
     """Split punctuation off a word: `(a/b.py:3),` -> `(`, `a/b.py:3`, `),`."""
     opening = OPENING.match(word)
     start = opening.end() if opening else 0
-    closing = CLOSING.search(word, start)
-    end = closing.start() if closing else len(word)
+    end = start + len(word[start:].rstrip(CLOSING))
     return word[:start], word[start:end], word[end:]
 
 
