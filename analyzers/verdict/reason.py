@@ -13,7 +13,7 @@ _LAST_ERROR = "Last error:"
 #: libstdc++ names the exception's class; what the exception says is the next line.
 _TERMINATE = "terminate called after"
 #: What a compiler, a shell or a kernel's assertion says, in the midst of what was tried. Of a full disk the whole line
-#: tells; that is asked once, at its begin, and each word is tried from its first letter only: all else takes its square.
+#: tells; that is asked once, at its begin, and each word is tried from its first letter only: else it takes the square.
 _REASON = pattern(
     r"(?P<full>^\s*+(?=\S.*: [Nn]o space left on device\b))?"
     r"(?P<why>Assertion `.*failed|(?<!\S)\S+(?:\(\d+\)|:\d+:\d+): (?:fatal )?error: .*|(?<!\S)\S+: not found$"
