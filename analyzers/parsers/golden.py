@@ -47,7 +47,9 @@ class ScriptReader:
             self._numbers = ComparisonReader()  # a script may check twice; the first check that fails is told
         self._numbers.feed(line.text)
         self._unittest = _UNITTEST.match(line.text) or self._unittest
-        if not self._pytest.feed(plain):
+        if line.mark:
+            self._traces.end_message()  # by the runner's own word, which is none of the script's
+        if not self._pytest.feed(plain) and not line.mark:
             self._traces.feed(plain)
 
     def finding(self) -> Finding | None:

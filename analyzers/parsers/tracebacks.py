@@ -130,6 +130,10 @@ class TracebackReader:
             return True
         return self._read(line, text)
 
+    def end_message(self) -> None:
+        """Take the message of the last exception for complete."""
+        self._tail = None
+
     def _read(self, line: Line, text: str) -> bool:
         if _WORDS in text and (header := _HEADER.match(text)):
             self._begin(line, header)
@@ -230,6 +234,7 @@ class TracebackReader:
         if (
             not text.strip()
             or trace.message.count("\n") >= _MESSAGE_LINES
+            or line.text.startswith("+ ")  # a shell that tells its commands
             or text.startswith(("[", "----", '"""', "INFO", "WARNING", "ERROR", "DEBUG", "wandb", "srun"))
         ):
             self._tail = None

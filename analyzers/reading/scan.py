@@ -27,6 +27,8 @@ TAIL_LINES = 40
 TAIL_BYTES = 16 * 1024
 #: A log that hits on nearly every line is cut off here; its end is still told.
 MAX_LINES = 200_000
+#: How Python begins a frame, in tracebacks and in the stacks of a crash, and the most lines that it prints of one.
+_FRAME, _FRAME_LINES = b'  File "', 8
 #: A key in so many lines without an anchor is given up for the anchors themselves.
 _NOISE = 500
 
@@ -120,7 +122,7 @@ class LogScan:
             if live or self._window > 0:
                 self._pass_over(block, passed, start)
                 passed = end
-                self._open_window(inside if live else ())
+                self._open_window(raw, inside if live else ())
                 yield from self._cut(raw, base + start, inside)
                 self._number += raw.endswith(b"\n")
             if search is not self._search:  # from here on, wherever the block ends: what is found must not depend on it
@@ -176,8 +178,10 @@ class LogScan:
                 self._search = self._anchors.search(self._dropped, self._noisy, little=self._little)
         return live
 
-    def _open_window(self, inside: Sequence[Match]) -> None:
+    def _open_window(self, raw: bytes, inside: Sequence[Match]) -> None:
         self._window -= 1
+        if self._window < _FRAME_LINES and raw.find(_FRAME) >= 0:
+            self._window = _FRAME_LINES  # a thousand frames, as of endless recursion, still end with an exception
         for index, _, _ in inside:
             anchor = self._anchors.anchors[index]
             if anchor.after > self._window and self.counts[index] <= anchor.most:

@@ -193,6 +193,7 @@ def test_a_script_that_breaks_is_told_unless_it_went_on() -> None:
     job = [*RUN, *(T + text for text in [*trace, error]), failed()]
     found = read(job).findings[0]
     assert (found.category, found.error.type) == (Category.CRASH_PYTHON, "KeyError")
+    assert found.error.message == "'lm loss'", "what the runner says next is none of it"
     assert found.evidence.line == line_of(error, job)
     went_on = [*RUN, *(T + text for text in [*trace, error, *["step done"] * 100]), failed()]
     assert read(went_on).findings == ()

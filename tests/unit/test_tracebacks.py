@@ -168,6 +168,18 @@ def test_a_traceback_far_down_a_long_log_has_its_line() -> None:
     assert told(text) == ("ValueError", "x", 50_004)
 
 
+@pytest.mark.parametrize("rank", [None, 3])
+def test_a_thousand_frames_still_end_with_the_exception(rank: int | None) -> None:
+    ways = ("megatron/core/a.py:7 f", "megatron/core/b.py:9 g")
+    error = "RecursionError: maximum recursion depth exceeded"
+    text = raised(error, *(ways[frame % 2] for frame in range(996)), rank=rank)
+    assert told(text + "\n" + "bye\n" * 100) == ("RecursionError", "maximum recursion depth exceeded", 2 * 996 + 2)
+
+
+def test_a_shells_next_command_is_no_part_of_the_message() -> None:
+    assert told(raised("ValueError: x", OURS) + "+ exit 1\n+ cleanup\n")[:2] == ("ValueError", "x")
+
+
 def test_the_link_between_two_is_kept() -> None:
     chain = read(raised("ValueError: a", OURS) + CAUSE + raised("OSError: b", OURS)).chains[0]
     assert [trace.link for trace in chain] == [Link.NONE, Link.CAUSE]
