@@ -137,6 +137,8 @@ class TracebackReader:
     def _read(self, line: Line, text: str) -> bool:
         if _WORDS in text and (header := _HEADER.match(text)):
             self._begin(line, header)
+            if self._open is not None and (frame := _FRAME.match(text[header.end() :])):  # numpy breaks no line there
+                self._open.frames.append(Frame(frame["path"], int(frame["line"]), frame["function"] or ""))
             return True
         if text[:1] in _BESIDE and self._read_beside(text):
             return True

@@ -280,8 +280,9 @@ def _by_exit_code(stories: Mapping[int, RankStory], exits: Exits) -> Blame | Non
 def _by_consequence(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
     """Only peers complain: the one that says nothing is the first suspect, with little confidence."""
     told = [story.first for story in stories.values() if story.first and not story.in_child]
-    if not told and any(e.exit_code for e in exits.exits):
-        told = [story.aside for story in stories.values() if story.aside]
+    if not told:
+        failed = any(e.exit_code for e in exits.exits)
+        told = [s.aside for s in stories.values() if s.aside and (failed or s.is_ended_by_monitor)]
     if not told:
         return None
     # Nobody but a person, or the CI service, interrupts a rank: a launcher ends the peers of a failed one otherwise.

@@ -37,6 +37,9 @@ from analyzers.verdict.stuck import find_stuck, kind_of_time_limit
 #: torch.distributed.checkpoint gathers the failures of all ranks and raises them everywhere.
 _CHECKPOINT = pattern(r"CheckpointException ranks:\s*dict_keys\(\[(?P<ranks>[\d, ]*)\]\)")
 
+#: With these words torch's own monitor ends a process that hangs; the others stand in healthy logs as well, at the end.
+ENDED_BY_MONITOR = frozenset({"nccl-heartbeat", "nccl-heartbeat-end", "nccl-process-down"})
+
 #: Of each kind in one stream; what was survived long before the end is no candidate for the cause.
 _DOUBTED = 8
 
@@ -70,6 +73,11 @@ class RankStory:
     file: str = ""
     when: float | None = None
     last: tuple[str, int, str] | None = None  # file, line, text
+
+    @property
+    def is_ended_by_monitor(self) -> bool:
+        """Whether the last that is known of the rank is that torch found it to hang."""
+        return self.aside is not None and self.aside.rule in ENDED_BY_MONITOR and not self.finished
 
 
 class StoryTeller:
@@ -116,9 +124,9 @@ class StoryTeller:
         if story.first is None and not story.finished:
             story.first = find_stuck(rank, ordered, story.running, in_tests=story.in_tests)
         story.doubted = tuple(self._doubted(rank, ordered, passed))
-        story.aside = next(
-            (of_mark(rank, stream.name, mark) for stream in ordered for mark in stream.marks if _is_hang(mark)), None
-        )
+        asides = [of_mark(rank, stream.name, mark) for stream in ordered for mark in stream.marks if _is_hang(mark)]
+        ends = (aside for aside in asides if aside.rule in ENDED_BY_MONITOR)
+        story.aside = next(ends, asides[0] if asides else None)
         return story
 
     def _note_progress(self, story: RankStory, streams: Sequence[StreamReading], sessions: list[Session]) -> None:
