@@ -8,7 +8,8 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, TypeVar
@@ -48,7 +49,7 @@ class Worker:
             TimeoutError: it took longer than `limit_s`; the process is gone.
             MemoryError: it wanted more than `MEMORY_LIMIT`; the process is gone.
             KilledError: the process was killed, as the kernel does for want of memory.
-            BrokenExecutor: the process died otherwise.
+            BrokenExecutor: the process died otherwise, or none could be started.
         """
         loop = asyncio.get_running_loop()
         try:
@@ -56,8 +57,10 @@ class Worker:
             async with asyncio.timeout(limit_s):
                 return await loop.run_in_executor(pool, work, *given)
         except BrokenExecutor as error:
-            killed = await self._was_killed()
-            self.kill()
+            try:
+                killed = await self._was_killed()
+            finally:
+                self.kill()
             if killed:
                 raise KilledError("the worker was killed") from error
             raise
@@ -74,20 +77,29 @@ class Worker:
             raise
 
     async def _started(self) -> ProcessPoolExecutor:
+        if self._process is not None and wait([self._process.sentinel], timeout=0):
+            self.kill()  # it ended while it had nothing to do: that is nobody's log's doing
         if self._pool is None:
             # "spawn": a fork would copy the threads' locks and the sockets of the server.
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=start_worker, initargs=(self._spool,))
-            before = {child.pid for child in multiprocessing.active_children()}
-            started = self._pool.submit(os.getpid)
-            # Known before it has imported anything, so that even a process that is just starting can be ended.
-            self._process = next(
-                (child for child in multiprocessing.active_children() if child.pid not in before), None
-            )
+            started = self._begin(self._pool)
             async with asyncio.timeout(START_LIMIT_S):
                 pid = await asyncio.wrap_future(started)
             self._process = next((child for child in multiprocessing.active_children() if child.pid == pid), None)
         return self._pool
+
+    def _begin(self, pool: ProcessPoolExecutor) -> Future[int]:
+        """Let the process begin; it is known before it has imported anything, so that even then it can be ended."""
+        before = {child.pid for child in multiprocessing.active_children()}
+        try:
+            return pool.submit(os.getpid)
+        except OSError as error:  # no more processes, memory or open files: for now
+            raise BrokenExecutor(f"no process could be started: {error}") from error
+        finally:
+            self._process = next(
+                (child for child in multiprocessing.active_children() if child.pid not in before), None
+            )
 
     @property
     def pid(self) -> int:

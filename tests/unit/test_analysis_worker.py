@@ -11,9 +11,12 @@ import time
 import zipfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from multiprocessing.connection import wait
+from multiprocessing.popen_spawn_posix import Popen
 from pathlib import Path
 from typing import Any
 
+import pytest
 import structlog
 
 from analyzers.model import Category
@@ -59,6 +62,14 @@ async def pool(
 
 async def ask(analysis: AnalysisPool, job_name: str) -> str:
     return (await analysis.for_repo(1).diagnose(job_name=job_name, job_log=None, artifacts=())).summary
+
+
+async def wait_for_end(pid: int) -> None:
+    """Wait until there is no such process of ours."""
+    assert pid
+    async with asyncio.timeout(60):
+        while pid in {child.pid for child in multiprocessing.active_children()}:
+            await asyncio.sleep(0.05)
 
 
 async def test_each_misfortune_is_told_and_the_next_job_is_read() -> None:
@@ -109,6 +120,56 @@ async def test_how_a_worker_ended_is_waited_for_while_another_thread_is_being_to
     assert await worker._was_killed()
 
 
+async def test_a_worker_that_died_while_it_was_idle_costs_no_answer() -> None:
+    async with pool() as analysis:
+        first = await ask(analysis, "fine")
+        process = analysis._workers[0]._process
+        assert process is not None
+        process.kill()
+        assert wait([process.sentinel], timeout=60)
+        second = await ask(analysis, "fine")
+        assert second.startswith("fine in ")
+        assert second != first
+
+
+async def test_a_process_that_cannot_be_started_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that comes after it can be ended like any other."""
+    launch, refusals = Popen._launch, [OSError(errno.EAGAIN, "Resource temporarily unavailable")]
+
+    def refused_once(popen: Popen, process: Any) -> None:
+        if refusals:
+            raise refusals.pop()
+        launch(popen, process)
+
+    monkeypatch.setattr(Popen, "_launch", refused_once)
+    async with pool(limit_s=4.0) as analysis:
+        assert "ended unexpectedly" in await ask(analysis, "fine")
+        assert (await ask(analysis, "fine")).startswith("fine in ")
+        pid = analysis._workers[0].pid
+        assert "within 4 s" in await ask(analysis, "hangs")
+        await wait_for_end(pid)
+
+
+async def test_who_is_cancelled_while_a_death_is_looked_into_leaves_a_worker_that_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worker, asked = Worker(None), asyncio.Event()
+
+    async def never() -> bool:
+        asked.set()
+        return await asyncio.Event().wait()
+
+    monkeypatch.setattr(worker, "_was_killed", never)
+    try:
+        dying = asyncio.create_task(worker.run(os._exit, 1, limit_s=60.0))
+        await asked.wait()
+        dying.cancel()
+        await asyncio.wait([dying])
+        assert worker.pid == 0
+    finally:
+        worker.kill()
+
+
 async def test_the_event_loop_has_nothing_to_do_meanwhile(tmp_path: Path) -> None:
     """Told by the processor time of the loop's own thread: that of the clock is the machine's other work, too."""
     path = tmp_path / "a.zip"
@@ -143,9 +204,7 @@ async def test_a_worker_that_is_just_starting_can_be_ended() -> None:
         assert pid
         await analysis.close()
         await starting
-    async with asyncio.timeout(10):
-        while pid in {child.pid for child in multiprocessing.active_children()}:
-            await asyncio.sleep(0.05)
+    await wait_for_end(pid)
 
 
 async def test_a_killed_worker_does_not_take_its_neighbour_along() -> None:
