@@ -122,13 +122,20 @@ class TracebackReader:
         if line.number - self._previous > _FAR:
             self._open = self._tail = None
         self._previous = line.number
-        if _WORDS in text and _LISTED.search(text):
-            parts = [one or other for one, other in _STRINGS.findall(text)]
-            texts = "".join(parts).replace("\\n", "\n").replace("\\'", "'").split("\n")
-            for part in filter(None, texts):
-                self._read(line._replace(text=part), part)
+        if _WORDS in text and (listed := _LISTED.search(text)):
+            self._read_list(line, _STRINGS.findall(text, listed.start()))
             return True
         return self._read(line, text)
+
+    def _read_list(self, line: Line, strings: list[tuple[str, str]]) -> None:
+        """Read the strings of one list, which are one chain: nobody prints two exceptions in one list."""
+        begun = len(self.chains)
+        parts = [one or other for one, other in strings]
+        texts = "".join(parts).replace("\\n", "\n").replace("\\'", "'").split("\n")
+        for part in filter(None, texts):
+            self._read(line._replace(text=part), part)
+        if len(self.chains) > begun + 1:
+            self.chains[begun:] = [[trace for chain in self.chains[begun:] for trace in chain]]
 
     def end_message(self) -> None:
         """Take the message of the last exception for complete."""
