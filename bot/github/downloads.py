@@ -16,8 +16,8 @@ from yarl import URL
 
 from bot.github.ahead import Ahead, ReadAhead
 from bot.github.members import Members, Needs
-from bot.github.parts import Part
-from bot.github.ranges import RangesError, Remote
+from bot.github.parts import Part, begun, to_its_end
+from bot.github.ranges import RangesError, Remote, is_plain, told_part
 from bot.github.storage import (
     CHUNK_BYTES,
     TRIES,
@@ -98,8 +98,11 @@ class _Whole(Part):
         self.mismatches = 0
         self.ahead = start.ahead
         self._ending = start.ending
-        if start.ending is not None:
-            at, ending = start.ending
+
+    def lay_ending(self) -> None:
+        """Put what is known of the file's end in its place, so that what arrives can be read."""
+        if self._ending is not None:
+            at, ending = self._ending
             self.reserve(at + len(ending))
             self.write_at(at, ending)
 
@@ -111,6 +114,8 @@ class _Whole(Part):
         return self.size == at + len(ending) and self.read_at(at, len(ending)) == ending
 
     def restart(self) -> None:
+        if self.size:
+            self.ahead.drop()
         super().restart()
         self.etag = None
 
@@ -150,32 +155,29 @@ class Downloader:
         """Fetch the members that are needed; None if the whole file is less work, or the safer way."""
         if wanted.needs is None or wanted.partial_path is None or wanted.size_bytes < RANGES_FROM_BYTES:
             return None
-        part = await asyncio.to_thread(Part, wanted.partial_path)
-        remote = Remote(self._storage, wanted.locate)
-        members = Members(remote, part, wanted.needs, start.ahead)
-        try:
-            fetched = await members.fetch(size_bytes=wanted.size_bytes)
-            await asyncio.to_thread(part.finish, wanted.partial_path)
-        except RangesError as exc:
-            log.info("download.whole", file=wanted.path.name, why=str(exc))
-            start.ahead.start_over()
-            start.url, start.ending = remote.url, members.ending
-            return None
-        finally:
-            await asyncio.to_thread(part.discard)
+        partial_path = wanted.partial_path
+        async with begun(lambda: Part(partial_path)) as part:
+            remote = Remote(self._storage, wanted.locate)
+            members = Members(remote, part, wanted.needs, start.ahead)
+            try:
+                fetched = await members.fetch(size_bytes=wanted.size_bytes)
+                await to_its_end(part.finish, partial_path)
+            except RangesError as exc:
+                log.info("download.whole", file=wanted.path.name, why=str(exc))
+                start.ahead.start_over()
+                start.url, start.ending = remote.url, members.ending
+                return None
         log.info("download.part", file=wanted.path.name, bytes=fetched.spent_bytes, of_bytes=wanted.size_bytes)
-        return Got(wanted.partial_path, wanted.partial_digest, fetched.said)
+        return Got(partial_path, wanted.partial_digest, fetched.said)
 
     async def _fetch_whole(self, wanted: Wanted, start: _Start) -> Got:
-        part = await asyncio.to_thread(_Whole, wanted.path, start)
-        try:
+        async with begun(lambda: _Whole(wanted.path, start)) as part:
+            await to_its_end(part.lay_ending)
             await self._persist(wanted, part, start.url)
             said = (await part.ahead.finish()).said
-            if said and not await asyncio.to_thread(part.ends_as_told):
+            if said and not await to_its_end(part.ends_as_told):
                 said = ()
-            await asyncio.to_thread(part.finish, wanted.path)
-        finally:
-            await asyncio.to_thread(part.discard)
+            await to_its_end(part.finish, wanted.path)
         return Got(wanted.path, part.digest(), said)
 
     async def _persist(self, wanted: Wanted, part: _Whole, url: URL | None) -> None:
@@ -201,41 +203,53 @@ class Downloader:
                 url, part=f"bytes={part.size}-" if resumes else "", unless_changed=part.etag
             )
             async with response:
-                await self._accept(response, part)
+                whole_bytes = self._accept(response, part)
                 announced = response.content_length or 0
                 if part.size + announced > wanted.max_bytes:
                     raise DownloadError(too_large(part.size + announced, wanted.max_bytes))
                 async for chunk in response.content.iter_chunked(CHUNK_BYTES):
                     if part.size + len(chunk) > wanted.max_bytes:
                         raise DownloadError(too_large(None, wanted.max_bytes))
-                    await asyncio.to_thread(part.append, chunk)
+                    await to_its_end(part.append, chunk)
                     part.ahead.arrived(part.path, part.size - len(chunk), part.size)
+                if whole_bytes is not None and part.size != whole_bytes:
+                    raise _misfit(part, whole_bytes)
         except (aiohttp.ClientError, ConnectionError) as exc:
             if not wanted.proves(part.digest()):  # it may have broken behind the last byte
                 raise BrokenError(why_broken(exc)) from exc
         if wanted.forbids(part.digest()):
-            await self._restart(part)
+            part.restart()
             part.mismatches += 1
             if part.mismatches > 1:  # twice the same is no accident of the network
                 raise DownloadError("is not what GitHub announced (SHA-256 differs), and was not read")
             raise BrokenError("SHA-256 differs")
 
-    async def _restart(self, part: _Whole) -> None:
-        if part.size:
-            part.ahead.drop()
-        await asyncio.to_thread(part.restart)
+    def _accept(self, response: aiohttp.ClientResponse, part: _Whole) -> int | None:
+        """Make the part fit the answer: the rest of it, or all of it from the start.
 
-    async def _accept(self, response: aiohttp.ClientResponse, part: _Whole) -> None:
-        """Make the part fit the answer: the rest of it, or all of it from the start."""
+        Returns:
+            How long the whole is, if the answer is to be held to it; else its own header says how long it is.
+        """
         if response.status == 206:
-            continues = response.headers.get("Content-Range", "").startswith(f"bytes {part.size}-")
-            if continues and (part.etag is None or response.headers.get("ETag") == part.etag):
-                return
-            await self._restart(part)
+            told = told_part(response)
+            same = part.etag is None or response.headers.get("ETag") == part.etag
+            if told is not None and told.first == part.size and same:
+                return told.total
+            part.restart()
             raise BrokenError("it changed while it was read")
         if response.status != 200:
             if response.status == 416:
-                await self._restart(part)
+                part.restart()
             raise BrokenError(f"the storage answered {response.status}")
-        await self._restart(part)
-        part.etag = strong_etag(response)
+        part.restart()
+        # Of what comes packed once more, the rest would be counted in other bytes than those that lie here.
+        part.etag = strong_etag(response) if is_plain(response) else None
+        return None
+
+
+def _misfit(part: _Whole, whole_bytes: int) -> BrokenError:
+    """Keep what came if only the rest is missing, for the next try to go on with."""
+    if part.size > whole_bytes:
+        part.restart()
+        return BrokenError("the storage sent more than it said")
+    return BrokenError("the part ended early")

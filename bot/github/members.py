@@ -21,7 +21,7 @@ from bot.archives.budget import Budget, Limits
 from bot.archives.members import open_zip
 from bot.archives.nested import is_packed, mapped
 from bot.github.ahead import Ahead, Extent
-from bot.github.parts import Part
+from bot.github.parts import Part, to_its_end
 from bot.github.ranges import RangesError, Remote
 from bot.zip_directory import NotZipError, ZipEntry, directory_place, read_directory
 
@@ -94,7 +94,7 @@ class Members:
         at, ending = await self._remote.end(END_BYTES)
         if self._remote.size_bytes != size_bytes:
             raise RangesError(f"it has {self._remote.size_bytes} bytes, GitHub says {size_bytes}")
-        await asyncio.to_thread(self._part.reserve, size_bytes)
+        await to_its_end(self._part.reserve, size_bytes)
         await self._write(at, ending)
         begin, end = await asyncio.to_thread(_directory_place, self._part.path)
         if end - begin > MOST_DIRECTORY_BYTES:
@@ -121,7 +121,7 @@ class Members:
             await asyncio.gather(*workers, return_exceptions=True)
 
     async def _write(self, at: int, chunk: bytes) -> None:
-        await asyncio.to_thread(self._part.write_at, at, chunk)
+        await to_its_end(self._part.write_at, at, chunk)
         self._ahead.arrived(self._part.path, at, at + len(chunk))
 
 

@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import hashlib
 import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Final
+from typing import IO, Final, TypeVar
 
 SUFFIX: Final = ".part"
+#: How often a folder is made that others take away because it is empty.
+FOLDER_TRIES: Final = 10
+Result = TypeVar("Result")
+Growing = TypeVar("Growing", bound="Part")
 
 
 class Part:
-    """Grows at its end (`append`) or anywhere within a size told before (`reserve`, `write_at`). All methods block."""
+    """Grows at its end (`append`) or anywhere within a size told before (`reserve`, `write_at`).
+
+    All methods that touch the disk block.
+    """
 
     def __init__(self, wanted: Path) -> None:
-        wanted.parent.mkdir(parents=True, exist_ok=True)
-        # A name of its own: two processes may share the folder.
-        self._file = NamedTemporaryFile(dir=wanted.parent, prefix=f"{wanted.name}.", suffix=SUFFIX, delete=False)  # noqa: SIM115
-        # Gone with the process, however that ends: so `is_abandoned` can tell.
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._file = _new_file(wanted)
         self.path = Path(self._file.name)
         self.size = 0
         self._hash = hashlib.sha256()
+        try:
+            # Gone with the process, however that ends: so `is_abandoned` can tell.
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+        except OSError:
+            self.discard()
+            raise
 
     def append(self, chunk: bytes) -> None:
-        self._file.write(chunk)
-        self._file.flush()  # another process may read what has arrived
+        self.write_at(self.size, chunk)
         self._hash.update(chunk)
         self.size += len(chunk)
 
     def restart(self) -> None:
         """Begin anew. What lies there stays until it is written over: another process may be reading it."""
-        self._file.seek(0)
         self.size, self._hash = 0, hashlib.sha256()
 
     def reserve(self, size: int) -> None:
@@ -41,7 +51,7 @@ class Part:
         self._file.truncate(size)
 
     def write_at(self, place: int, chunk: bytes) -> None:
-        """Write past all buffers, in any order and in any thread."""
+        """Write, in any order and in any thread; there are no buffers: another process may read what has arrived."""
         view = memoryview(chunk)
         while view:
             written = os.pwrite(self._file.fileno(), view, place)
@@ -61,8 +71,60 @@ class Part:
 
     def discard(self) -> None:
         """Leave nothing behind, unless it was finished."""
-        self._file.close()
-        self.path.unlink(missing_ok=True)
+        try:
+            self._file.close()
+        finally:
+            self.path.unlink(missing_ok=True)
+
+
+def _new_file(wanted: Path) -> IO[bytes]:
+    """Make a file beside `wanted`, with a name of its own: two processes may share the folder.
+
+    Nothing is buffered: what a full disk did not take would be written again, to no effect, before the file can close.
+    """
+    for tried in range(1, FOLDER_TRIES + 1):
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            file = NamedTemporaryFile(  # noqa: SIM115
+                buffering=0, dir=wanted.parent, prefix=f"{wanted.name}.", suffix=SUFFIX, delete=False
+            )
+        except FileNotFoundError:  # the folder was still empty, and taken away
+            if tried == FOLDER_TRIES:
+                raise
+        else:
+            return file
+    raise AssertionError("the last try raises")
+
+
+@asynccontextmanager
+async def begun(make: Callable[[], Growing]) -> AsyncIterator[Growing]:
+    """Make a part, and discard it at the end, whoever is cancelled when."""
+    made: list[Growing] = []
+    try:
+        await to_its_end(lambda: made.append(make()))
+        yield made[0]
+    finally:
+        for part in made:
+            await to_its_end(part.discard)
+
+
+async def to_its_end(work: Callable[..., Result], *given: object) -> Result:
+    """Do something short in a thread; who is cancelled meanwhile hears of it when it is over.
+
+    A thread cannot be cancelled: left alone, it would write on, to a file that is being closed or to whichever then
+    gets its number, and work that still waits for a thread would never be done.
+    """
+    running = asyncio.get_running_loop().run_in_executor(None, work, *given)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        while not running.done():
+            try:
+                await asyncio.wait([running])
+            except asyncio.CancelledError:  # once more: it ends soon, and then this is told
+                continue
+        running.exception()
+        raise
 
 
 def is_abandoned(path: Path) -> bool:

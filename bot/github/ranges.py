@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final
 
 import aiohttp
 import structlog
 from yarl import URL
 
-from bot.github.storage import CHUNK_BYTES, TRIES, BrokenError, Locate, Storage, parse_url, why_broken
+from bot.github.storage import CHUNK_BYTES, TRIES, BrokenError, Locate, Storage, parse_url, strong_etag, why_broken
 
 log = structlog.get_logger()
 
@@ -28,6 +29,29 @@ UNWELL: Final = frozenset({408, 429, 500, 502, 503, 504})
 _CONTENT_RANGE = re.compile(r"bytes (?P<first>\d{1,19})-(?P<last>\d{1,19})/(?P<total>\d{1,19})")
 #: Takes where in the file a piece belongs, and the piece.
 Write = Callable[[int, bytes], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Told:
+    """The first and the last byte of a part, and how long the whole is."""
+
+    first: int
+    last: int
+    total: int
+
+
+def is_plain(response: aiohttp.ClientResponse) -> bool:
+    """Say whether the bytes that come are those of the file, not packed once more on their way."""
+    return response.headers.get("Content-Encoding", "identity") == "identity"
+
+
+def told_part(response: aiohttp.ClientResponse) -> Told | None:
+    """Return which part of the file an answer brings; None if it does not say, or could not be counted in bytes."""
+    found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    if found is None or not is_plain(response):
+        return None
+    told = Told(int(found["first"]), int(found["last"]), int(found["total"]))
+    return told if told.first <= told.last < told.total else None
 
 
 class RangesError(Exception):
@@ -117,19 +141,16 @@ class Remote:
 
     def _learn(self, response: aiohttp.ClientResponse) -> tuple[int, int]:
         """Return the first and the last byte of the part, if it is one of our file."""
-        found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
-        if found is None or response.headers.get("Content-Encoding", "identity") != "identity":
-            raise RangesError(
-                "the storage does not say which part it sends"
-            )  # several parts in one answer, for example
-        first, last, total = int(found["first"]), int(found["last"]), int(found["total"])
+        told = told_part(response)
+        if told is None:  # several parts in one answer, for example
+            raise RangesError("the storage does not say which part it sends")
         etag = response.headers.get("ETag")
         if not self.size_bytes:
-            self.size_bytes, self._etag = total, etag if etag and not etag.startswith("W/") else None
-        changed = total != self.size_bytes or (self._etag is not None and etag is not None and etag != self._etag)
-        if changed or not 0 <= first <= last < total:
+            self.size_bytes, self._etag = told.total, strong_etag(response)
+        changed = told.total != self.size_bytes or (self._etag is not None and etag is not None and etag != self._etag)
+        if changed:
             raise RangesError("the file changed while it was read")
-        return first, last
+        return told.first, told.last
 
     async def _chunks(self, response: aiohttp.ClientResponse, expected: int) -> AsyncIterator[bytes]:
         """Yield the body, which must be exactly as long as its header says."""

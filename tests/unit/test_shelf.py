@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
+import pytest
 from github_double import double, gateway
 
-from bot.github.parts import Part, digest_of
+from bot.github.parts import Part, begun, digest_of, to_its_end
 from bot.github.shelf import IN_USE_S, Room, collect, files_folder
 
 WRITE = """
@@ -20,7 +25,6 @@ from pathlib import Path
 from bot.github.parts import Part
 part = Part(Path(sys.argv[1]))
 part.append(b"x" * 1000)
-part._file.flush()
 print("written", flush=True)
 time.sleep(600)
 """
@@ -63,3 +67,48 @@ def test_a_file_with_holes_counts_as_what_it_takes(tmp_path: Path) -> None:
     later = time.time() + IN_USE_S + 1
     assert collect(tmp_path, Room(max_bytes=1_000_000), now_s=later) == 0
     assert 1000 <= collect(tmp_path, Room(max_bytes=500), now_s=later) < 1_000_000
+
+
+@pytest.mark.parametrize("stage", ["made", "written"])
+async def test_who_is_cancelled_leaves_no_part_however_often(tmp_path: Path, stage: str) -> None:
+    """The thread that makes it, or writes to it, cannot be cancelled: it is waited for."""
+    busy, go_on = threading.Event(), threading.Event()
+
+    def hold(there: str) -> None:
+        if there == stage:
+            busy.set()
+            assert go_on.wait(60)
+
+    def make() -> Part:
+        part = Part(tmp_path / "a.zip")
+        hold("made")
+        return part
+
+    def write(part: Part) -> None:
+        hold("written")
+        part.write_at(0, b"x")
+
+    async def work() -> None:
+        async with begun(make) as part:
+            await to_its_end(write, part)
+
+    task = asyncio.create_task(work())
+    await asyncio.to_thread(busy.wait, 60)
+    for _ in range(3):
+        task.cancel()
+        await asyncio.sleep(0)
+    assert not task.done()
+    go_on.set()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert await asyncio.to_thread(os.listdir, tmp_path) == []
+
+
+def test_a_file_system_without_locks_is_left_clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(OSError, match="No locks"):
+        Part(tmp_path / "1" / "5" / "a.zip")
+    assert list(tmp_path.rglob("*.part")) == []
