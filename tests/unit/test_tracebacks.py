@@ -187,7 +187,10 @@ def test_the_link_between_two_is_kept() -> None:
 
 def test_two_exceptions_in_one_printed_list_are_one_chain() -> None:
     first = """'Traceback (most recent call last):\\n', '  File "a.py", line 1, in f\\n', 'KeyError: 1\\n'"""
-    for second in (first.replace("KeyError: 1", "ValueError: b"), """'  File "b.py", line 3\\n', 'SyntaxError: no\\n'"""):
+    for second in (
+        first.replace("KeyError: 1", "ValueError: b"),
+        """'  File "b.py", line 3\\n', 'SyntaxError: no\\n'""",
+    ):
         stream = read(f"it couldn't: [{first}, {second}]\n" + raised("RuntimeError: c", OURS))
         assert [len(chain) for chain in stream.chains] == [2, 1]
         assert len(stream.during) == len(stream.chains)
