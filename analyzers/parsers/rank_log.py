@@ -58,7 +58,7 @@ _PARSER_ANCHORS = (
     Anchor("monitoredBarrier", most=50),
     Anchor("terminate called", after=3, most=20),
     Anchor("after training is done", most=20),
-    Anchor("| consumed samples", most=50),
+    Anchor("| consumed samples", most=3, again=True),
     Anchor("NCCL WARN", most=200),
     Anchor("exitcode", most=500),
     Anchor("Root Cause (first", after=10, most=20),

@@ -13,6 +13,8 @@ from analyzers.patterns import pattern
 from analyzers.reading.scan import Line
 from analyzers.records import dataclass, field
 
+#: Of Megatron's line per iteration (megatron/training/training.py): no message goes on with it.
+_STEP = "| consumed samples"
 #: Looking for these words first spares nearly every line the patterns that hold them.
 _WORDS = "Traceback (most recent call last):"
 _HEADER = pattern(r"^(?P<before>.*?)(?P<what>Original |Exception Group )?Traceback \(most recent call last\):")
@@ -244,6 +246,7 @@ class TracebackReader:
             not text.strip()
             or trace.message.count("\n") >= _MESSAGE_LINES
             or line.text.startswith("+ ")  # a shell that tells its commands
+            or _STEP in text
             or text.startswith(("[", "----", '"""', "INFO", "WARNING", "ERROR", "DEBUG", "wandb", "srun"))
         ):
             self._tail = None

@@ -25,17 +25,14 @@ class Anchor:
     """A literal that makes a line interesting, with the number of lines after it that belong to it.
 
     `most` caps floods: further lines with this anchor are told only if something else asks for them. One of them is
-    counted, so that a flood is known for one; then the anchor is looked for no more.
+    counted, so that a flood is known for one; then the anchor is looked for no more. With `again` that many are told
+    once more after each line that has another anchor: what matters is that it goes on, not how often.
     """
 
     literal: str
     after: int = 0
     most: int = 1_000
-
-    @property
-    def counted(self) -> int:
-        """How many are counted: enough to know a flood; beyond it each log would pay for lines that nobody is told."""
-        return self.most + 1
+    again: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,8 +59,8 @@ class Anchors:
             if known is None or anchor.after > known.after:
                 widest[anchor.literal] = anchor
         self.anchors = tuple(widest.values())
-        #: Per anchor: up to which count it is told, and up to which it is counted.
-        self.limits = tuple((anchor.most, anchor.counted) for anchor in self.anchors)
+        #: Those that are told again.
+        self.again = frozenset(index for index, anchor in enumerate(self.anchors) if anchor.again)
         self.literals = tuple(anchor.literal.encode() for anchor in self.anchors)
         if any(b"\n" in literal or not literal for literal in self.literals):
             raise ValueError("an anchor is a part of one line")

@@ -7,9 +7,11 @@ What comes out does not depend on where the chunks of the source happen to end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from analyzers.model import Source
 from analyzers.reading.anchors import Anchor, Anchors
+from analyzers.reading.caps import Caps
 from analyzers.reading.clean import clean, may_have_prefixes, split_prefixes
 from analyzers.reading.lines import Alike, Line, Stretch
 from analyzers.reading.literals import Match, count_lines
@@ -29,15 +31,10 @@ TAIL_BYTES = 16 * 1024
 MAX_LINES = 200_000
 #: How Python begins a frame, in tracebacks and in the stacks of a crash, and the most lines that it prints of one.
 _FRAME, _FRAME_LINES = b'  File "', 8
-#: A key in so many lines without an anchor is given up for the anchors themselves.
-_NOISE = 500
 
 
 class LogScan:
-    """The lines of interest of one source, in order. Iterate once; after that the three counts are final.
-
-    `counts`: how often each anchor occurred, in the order of `Anchors.anchors`; floods are counted to their limit.
-    """
+    """The lines of interest of one source, in order. Iterate once; after that `lines` and `size_bytes` are final."""
 
     def __init__(self, source: Source, anchors: Anchors, *, woven: bool = False, alike: Alike | None = None) -> None:
         """Prepare.
@@ -49,21 +46,21 @@ class LogScan:
         self._source = source
         self._anchors = anchors
         self._woven = woven
-        self._dropped: frozenset[int] = frozenset()
-        self._noisy: frozenset[bytes] = frozenset()
-        self._misses: dict[bytes, int] = {}
         self._stretches = Stretches(alike, anchors) if alike is not None else None
-        self._little = anchors.book(source.size_bytes)
-        self._search = anchors.search(self._dropped, self._noisy, little=self._little)
+        self._caps = Caps(anchors, source.size_bytes)
         self._number = 1  # of the line at the place reached
         self._window = 0  # lines still owed to the anchor before
         self._emitted = 0
         self._tail = b""  # what was passed over since the last line handed on, at most TAIL_BYTES
         self._tail_cut = False
         self._open = False  # what was read last does not end a line
-        self.counts = [0] * len(anchors.anchors)
         self.size_bytes = 0
         self.lines = 0
+
+    @property
+    def counts(self) -> list[int]:
+        """How often each anchor occurred, in the order of `Anchors.anchors`; of a flood, up to its first too many."""
+        return self._caps.counts
 
     @property
     def torn(self) -> bool:
@@ -90,7 +87,7 @@ class LogScan:
 
     def _read_block(self, block: bytes, begin: int, stop: int) -> Iterator[Line | Stretch]:
         """Yield from block[begin:stop], whole segments all of them; `pos` always stands at the start of one."""
-        search = self._search
+        search = self._caps.search
         if self._stretches is not None:
             self._stretches.begin_block()
         hits = search.find(block) if self._emitted < MAX_LINES else []
@@ -98,6 +95,9 @@ class LogScan:
         pos = passed = begin
         reached = 0
         while pos < stop and self._emitted < MAX_LINES:
+            if search is not self._caps.search:  # from here on, wherever the block ends: nothing may depend on that
+                search = self._caps.search
+                hits, reached = [(key, pos + a, pos + b) for key, a, b in search.find(block[pos:stop])], 0
             while reached < len(hits) and hits[reached][2] <= pos:
                 reached += 1
             hit = hits[reached] if reached < len(hits) and hits[reached][1] < stop else None
@@ -118,39 +118,27 @@ class LogScan:
             live = False
             if hit is not None and hit[1] < end:
                 inside = self._anchors.find_in_line(raw)
-                live = self._count(inside, search.keys[hit[0]])
+                live = self._caps.count(inside, search.keys[hit[0]])
             if live or self._window > 0:
                 self._pass_over(block, passed, start)
                 passed = end
                 self._open_window(raw, inside if live else ())
                 yield from self._cut(raw, base + start, inside)
                 self._number += raw.endswith(b"\n")
-            if search is not self._search:  # from here on, wherever the block ends: what is found must not depend on it
-                search = self._search
-                hits, reached = [(key, end + a, end + b) for key, a, b in search.find(block[end:stop])], 0
             pos = end
         self._pass_over(block, passed, stop)
 
     def _find_stretch(self, stretches: Stretches, block: bytes, start: int, stop: int) -> bytes:
         """Return, and count, the lines from `start` on that one by one would be told too."""
-        many = stretches.find(block, start, stop, lambda text: self._find_others(stretches, text))
+        many = stretches.find(block, start, stop, partial(self._caps.search_without, stretches.common))
         if not many:
             return b""
-        anchors = self._anchors.anchors
-        counts = {i: self.counts[i] + many.count(anchors[i].literal.encode()) for i in stretches.common}
         emitted = self._emitted + count_lines(many, 0, len(many))
-        if emitted > MAX_LINES or any(count > anchors[i].most for i, count in counts.items()):
+        if emitted > MAX_LINES or not self._caps.count_all(many, stretches.common):
             self._stretches = None  # a cap is reached in it: from here on line by line
             return b""
-        for i, count in counts.items():
-            self.counts[i] = count
         self._emitted = emitted
         return many
-
-    def _find_others(self, stretches: Stretches, text: bytes) -> list[Match]:
-        """Find the anchors that still count, without those that may stand in a stretch."""
-        others = self._dropped.union(stretches.common)
-        return self._anchors.search(others, self._noisy, little=self._little).find(text)
 
     def _take_stretch(self, many: bytes, offset: int) -> Stretch:
         self._tail, self._tail_cut = b"", False
@@ -158,33 +146,13 @@ class LogScan:
         self._number += count_lines(many, 0, len(many))
         return stretch
 
-    def _count(self, inside: list[Match], key: bytes) -> bool:
-        """Count the anchors of a line that has this key; say whether one of them is not used up."""
-        limits, counts, live, known = self._anchors.limits, self.counts, False, False
-        for index, _, _ in inside:
-            if index in self._dropped:
-                continue
-            known = True
-            count = counts[index] = counts[index] + 1
-            most, counted = limits[index]
-            live = live or count <= most
-            if count >= counted:
-                self._dropped |= {index}
-                self._search = self._anchors.search(self._dropped, self._noisy, little=self._little)
-        if not known and key not in self._search.own:
-            self._misses[key] = self._misses.get(key, 0) + 1
-            if self._misses[key] >= _NOISE:
-                self._noisy |= {key}
-                self._search = self._anchors.search(self._dropped, self._noisy, little=self._little)
-        return live
-
     def _open_window(self, raw: bytes, inside: Sequence[Match]) -> None:
         self._window -= 1
         if self._window < _FRAME_LINES and raw.find(_FRAME) >= 0:
             self._window = _FRAME_LINES  # a thousand frames, as of endless recursion, still end with an exception
         for index, _, _ in inside:
             anchor = self._anchors.anchors[index]
-            if anchor.after > self._window and self.counts[index] <= anchor.most:
+            if anchor.after > self._window and self._caps.is_told(index):
                 self._window = anchor.after
 
     def _pass_over(self, block: bytes, pos: int, end: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 
 from analyzers.reading.anchors import Anchors
 from analyzers.reading.lines import Alike
@@ -26,13 +27,13 @@ class Stretches:
         """Forget what was found in the block before."""
         self._end = 0
 
-    def find(self, block: bytes, start: int, stop: int, others: Search) -> bytes:
+    def find(self, block: bytes, start: int, stop: int, others: Callable[[], Search]) -> bytes:
         """Return the lines of block[start:stop] from its first on that are alike and hold no other anchor.
 
         Each line is looked at once, however often this is asked for the lines of a block, one after the other.
 
         Args:
-            others: a search for all other anchors that still count.
+            others: gives a search for all other anchors that still count.
         """
         if start >= self._end:
             found = self._pattern.match(block, start, stop)
@@ -43,10 +44,10 @@ class Stretches:
         place = bisect_left(self._foreign, start)
         return block[start : self._foreign[place] if place < len(self._foreign) else self._end]
 
-    def _find_foreign(self, many: bytes, start: int, others: Search) -> list[int]:
+    def _find_foreign(self, many: bytes, start: int, others: Callable[[], Search]) -> list[int]:
         foreign: list[int] = []
         reached = 0
-        for _, at, _ in others(many):
+        for _, at, _ in others()(many):
             if at < reached:
                 continue
             first, reached = many.rfind(b"\n", 0, at) + 1, many.find(b"\n", at)

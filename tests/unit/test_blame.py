@@ -191,6 +191,16 @@ def test_what_was_logged_and_survived_accuses_nobody(rules: RuleSet) -> None:
     assert (found.category, found.culprit_ranks) == (Category.CRASH_PYTHON, (3,))
 
 
+def test_training_that_goes_on_after_an_error_has_survived_it(rules: RuleSet) -> None:
+    """However many iterations stood before it: of a flood of them some are told after each error."""
+    steps = [f" iteration {step:8d}/ 500 | consumed samples: {step * 8:12d} | lm loss: 2.1 |\n" for step in range(400)]
+    logged = raised("ValueError: a sample was skipped", "megatron/core/a.py:7 f")
+    survived = "".join([*steps, logged, *steps[:5], *["a line of the end\n"] * 45])
+    own = raised("KeyError: 'b'", "megatron/core/b.py:9 g")
+    found = verdict(rules, ranks({1: survived, 3: own}))
+    assert (found.category, found.culprit_ranks) == (Category.CRASH_PYTHON, (3,))
+
+
 def test_a_run_that_came_to_its_end_passed_whatever_was_logged(rules: RuleSet) -> None:
     logged = raised("ConnectionResetError: [Errno 104] Connection reset by peer", "megatron/core/a.py:7 f")
     done = "[after training is done] datetime: 2026-08-03 03:00:34 \n"

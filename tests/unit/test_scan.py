@@ -42,6 +42,20 @@ def test_a_flood_is_capped_and_counted() -> None:
     assert log.lines == 5_001
 
 
+def test_what_goes_on_is_told_again_after_each_other_line_of_interest() -> None:
+    anchors = Anchors([Anchor("boom"), Anchor("went on", most=2, again=True)])
+    noise = b"went on\n" * 500
+    log = LogScan(source(noise + b"boom\n" + noise + b"boom, went on\n" + noise + b"end\n" * 50), anchors)
+    assert [line.number for line in log if line.text != "end"] == [1, 2, 501, 502, 503, 1_002, 1_003, 1_004]
+
+
+def test_it_is_not_told_again_for_ever() -> None:
+    anchors = Anchors([Anchor("boom", most=10_000), Anchor("went on", most=2, again=True)])
+    told = [line.text for line in LogScan(source(b"boom\nwent on\nwent on\nwent on\n" * 900), anchors)]
+    assert told.count("boom") == 900
+    assert told.count("went on") == 2 * 201 + 3  # the end, which is always told
+
+
 def test_a_line_of_many_megabytes_is_cut_around_its_anchor() -> None:
     lines = read(b"x" * 10_000_000 + b" boom " + b"y" * 10_000_000 + b"\nnext\n", chunk_bytes=100_000)
     assert lines[0].number == 1

@@ -50,6 +50,7 @@ OTHER = [
     "====== slowest durations ======\n",
     "+++++++++ Timeout +++++++++\n",
     "an ordinary line\n",
+    " iteration 7/ 9 | consumed samples: 8 |\n" * 3,
     "\n",
 ]
 TEXTS = st.lists(st.sampled_from(PLAIN * 3 + OTHER), max_size=40).map("".join)
@@ -58,7 +59,10 @@ READER = RankLogReader(packaged_rules())
 READER.anchors.book(None)
 #: Caps that a few lines use up.
 LOW = Anchors(
-    [Anchor(".py::", most=30), Anchor("PASSED", most=25), Anchor("SKIPPED", after=2, most=9), Anchor("ERROR")]
+    [
+        *(Anchor(".py::", most=30), Anchor("PASSED", most=25), Anchor("SKIPPED", after=2, most=9), Anchor("ERROR")),
+        Anchor("| consumed samples", most=2, again=True),
+    ]
 )
 
 
