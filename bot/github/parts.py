@@ -83,12 +83,12 @@ def _new_file(wanted: Path) -> IO[bytes]:
     Nothing is buffered: what a full disk did not take would be written again, to no effect, before the file can close.
     """
     for tried in range(1, FOLDER_TRIES + 1):
-        wanted.parent.mkdir(parents=True, exist_ok=True)
         try:
+            wanted.parent.mkdir(parents=True, exist_ok=True)
             file = NamedTemporaryFile(  # noqa: SIM115
                 buffering=0, dir=wanted.parent, prefix=f"{wanted.name}.", suffix=SUFFIX, delete=False
             )
-        except FileNotFoundError:  # the folder was still empty, and taken away
+        except (FileNotFoundError, FileExistsError):  # the folder was still empty, and taken away, before or after
             if tried == FOLDER_TRIES:
                 raise
         else:

@@ -175,8 +175,7 @@ def collect(folder: Path, room: Room, *, now_s: float) -> int:
             keeps = age_s < ABANDONED_AFTER_S or not is_abandoned(path)
         else:
             keeps = age_s < IN_USE_S or (age_s <= room.max_age_s and total - freed <= room.max_bytes)
-        if not keeps:
-            path.unlink(missing_ok=True)
+        if not keeps and _delete(path, used_s):
             freed += size
     _remove_empty(folder)
     return freed
@@ -189,7 +188,7 @@ def taken(folder: Path) -> int:
 
 def _files(folder: Path) -> list[tuple[float, int, Path]]:
     found = []
-    for path in folder.glob("*/*/*"):
+    for path in (file for repo in _listed(folder) for run in _listed(repo) for file in _listed(run)):
         try:
             facts = path.lstat()
         except FileNotFoundError:  # another process collects too
@@ -199,14 +198,36 @@ def _files(folder: Path) -> list[tuple[float, int, Path]]:
     return found
 
 
+def _listed(folder: Path) -> list[Path]:
+    """List a folder; what is none, is another user's or has been taken away holds nothing."""
+    try:
+        return list(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
+
+
+def _delete(path: Path, used_s: float) -> bool:
+    """Delete a file, unless somebody has used it since it was looked at; say whether it is gone."""
+    try:
+        if path.lstat().st_mtime != used_s:
+            return False
+        path.unlink()
+    except FileNotFoundError:  # another process collects too
+        return True
+    except OSError as exc:  # one that cannot go must not keep all others
+        log.warning("files.not_collected", file=path.name, why=exc.strerror)
+        return False
+    return True
+
+
 def _remove_empty(folder: Path) -> None:
-    for pattern in ("*/*", "*"):
-        for path in folder.glob(pattern):
-            if path.is_dir() and not any(path.iterdir()):
-                try:
-                    path.rmdir()
-                except OSError:  # a download has just begun in it
-                    log.debug("files.folder_in_use", folder=path.name)
+    repos = _listed(folder)
+    for path in (*(run for repo in repos for run in _listed(repo)), *repos):
+        if path.is_dir() and not _listed(path):
+            try:
+                path.rmdir()
+            except OSError:  # a download has just begun in it
+                log.debug("files.folder_in_use", folder=path.name)
 
 
 def mark_used(path: Path) -> bool:

@@ -12,12 +12,13 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from github_double import double, gateway
 
 from bot.github.parts import Part, begun, digest_of, to_its_end
-from bot.github.shelf import IN_USE_S, Room, collect, files_folder
+from bot.github.shelf import IN_USE_S, Room, collect, files_folder, mark_used, taken
 
 WRITE = """
 import sys, time
@@ -112,3 +113,88 @@ def test_a_file_system_without_locks_is_left_clean(tmp_path: Path, monkeypatch: 
     with pytest.raises(OSError, match="No locks"):
         Part(tmp_path / "1" / "5" / "a.zip")
     assert list(tmp_path.rglob("*.part")) == []
+
+
+def test_a_folder_that_is_swept_away_while_a_part_begins_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, made, sweeps = tmp_path / "1" / "5" / "a.zip", Path.mkdir, 3
+
+    def swept(folder: Path, *given: Any, **more: Any) -> None:
+        nonlocal sweeps
+        made(folder, *given, **more)
+        if folder == path.parent and sweeps:
+            sweeps -= 1
+            assert collect(tmp_path, Room(), now_s=time.time()) == 0
+
+    monkeypatch.setattr(Path, "mkdir", swept)
+    part = Part(path)
+    assert sweeps == 0
+    part.finish(path)
+    assert path.exists()
+
+
+def test_a_folder_in_the_way_is_an_error_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "1").write_text("in the way")
+    with pytest.raises(OSError, match="1"):
+        Part(tmp_path / "1" / "5" / "a.zip")
+
+
+def filed(folder: Path, name: str) -> Path:
+    path = folder / "1" / "5" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"x" * 5000)
+    os.utime(path, (0, 0))
+    return path
+
+
+def test_a_file_that_is_asked_for_while_the_folder_is_looked_through_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, old, unlink = filed(tmp_path, "z.zip"), filed(tmp_path, "a.zip"), Path.unlink
+    os.utime(asked, (1, 1))  # after the other one
+
+    def ask_meanwhile(path: Path, **more: Any) -> None:
+        assert mark_used(asked)
+        unlink(path, **more)
+
+    monkeypatch.setattr(Path, "unlink", ask_meanwhile)
+    assert collect(tmp_path, Room(), now_s=time.time()) >= 5000
+    assert (asked.exists(), old.exists()) == (True, False)
+
+
+def test_what_cannot_be_thrown_away_keeps_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stays, goes, unlink = filed(tmp_path, "a.zip"), filed(tmp_path, "z.zip"), Path.unlink
+    os.utime(goes, (1, 1))
+
+    def refuse(path: Path, **more: Any) -> None:
+        if path == stays:
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+        unlink(path, **more)
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert collect(tmp_path, Room(), now_s=time.time()) >= 5000
+    assert (stays.exists(), goes.exists()) == (True, False)
+
+
+def test_a_folder_that_vanishes_while_it_is_looked_through_holds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filed(tmp_path, "a.zip")
+    (tmp_path / "2" / "6").mkdir(parents=True)
+    listed = os.listdir
+
+    def vanish(path: Any) -> Any:
+        if Path(path).name in {"2", "6"}:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+        return listed(path)
+
+    def vanish_too(path: Any) -> Any:
+        vanish(path)
+        return scanned(path)
+
+    scanned = os.scandir
+    monkeypatch.setattr(os, "listdir", vanish)
+    monkeypatch.setattr(os, "scandir", vanish_too)
+    assert taken(tmp_path) >= 5000
+    assert collect(tmp_path, Room(), now_s=time.time()) >= 5000
