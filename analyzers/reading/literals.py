@@ -21,7 +21,7 @@ Match = tuple[int, int, int]
 class Search(Protocol):
     """A compiled search; use it from any thread."""
 
-    def __call__(self, block: bytes, /) -> list[Match]:
+    def __call__(self, block: bytes | memoryview, /) -> list[Match]:
         """Return matches in the block."""
         ...
 
@@ -68,7 +68,7 @@ def complete_search(patterns: Sequence[bytes]) -> Search:
 
 
 def _joined(searches: Sequence[tuple[int, Search]]) -> Search:
-    def search(block: bytes) -> list[Match]:
+    def search(block: bytes | memoryview) -> list[Match]:
         found = [(first + index, start, end) for first, each in searches for index, start, end in each(block)]
         found.sort(key=lambda match: match[1])
         return found
@@ -81,11 +81,12 @@ def _pure_separate(patterns: Sequence[bytes]) -> Search:
         return lambda _: []
     places = {pattern: index for index, pattern in enumerate(patterns)}
     compiled = re.compile(b"|".join(map(re.escape, patterns)))
-    return lambda block: [(places[found[0]], found.start(), found.end()) for found in compiled.finditer(block)]
+    return lambda block: [(places[bytes(found[0])], found.start(), found.end()) for found in compiled.finditer(block)]
 
 
 def _pure_complete(patterns: Sequence[bytes]) -> Search:
-    def search(line: bytes) -> list[Match]:
+    def search(block: bytes | memoryview) -> list[Match]:
+        line = bytes(block)
         found: list[Match] = []
         for index, pattern in enumerate(patterns):
             start = line.find(pattern)

@@ -13,6 +13,7 @@ from analyzers.model import Source
 from analyzers.reading.anchors import Anchor, Anchors
 from analyzers.reading.caps import Caps
 from analyzers.reading.clean import clean, may_have_prefixes, split_prefixes
+from analyzers.reading.hits import Hits
 from analyzers.reading.lines import Alike, Line, Stretch
 from analyzers.reading.literals import Match, count_lines
 from analyzers.reading.stretches import Stretches
@@ -48,6 +49,7 @@ class LogScan:
         self._woven = woven
         self._stretches = Stretches(alike, anchors) if alike is not None else None
         self._caps = Caps(anchors, source.size_bytes)
+        self._hits = Hits(self._caps)
         self._number = 1  # of the line at the place reached
         self._window = 0  # lines still owed to the anchor before
         self._emitted = 0
@@ -87,20 +89,13 @@ class LogScan:
 
     def _read_block(self, block: bytes, begin: int, stop: int) -> Iterator[Line | Stretch]:
         """Yield from block[begin:stop], whole segments all of them; `pos` always stands at the start of one."""
-        search = self._caps.search
         if self._stretches is not None:
             self._stretches.begin_block()
-        hits = search.find(block) if self._emitted < MAX_LINES else []
+        self._hits.begin(block, begin, stop)
         base = self.size_bytes - begin
         pos = passed = begin
-        reached = 0
         while pos < stop and self._emitted < MAX_LINES:
-            if search is not self._caps.search:  # from here on, wherever the block ends: nothing may depend on that
-                search = self._caps.search
-                hits, reached = [(key, pos + a, pos + b) for key, a, b in search.find(block[pos:stop])], 0
-            while reached < len(hits) and hits[reached][2] <= pos:
-                reached += 1
-            hit = hits[reached] if reached < len(hits) and hits[reached][1] < stop else None
+            hit = self._hits.next(pos)
             if self._window > 0:
                 start = pos
             elif hit is not None:
@@ -118,7 +113,7 @@ class LogScan:
             live = False
             if hit is not None and hit[1] < end:
                 inside = self._anchors.find_in_line(raw)
-                live = self._caps.count(inside, search.keys[hit[0]])
+                live = self._caps.count(inside, self._hits.key(hit))
             if live or self._window > 0:
                 self._pass_over(block, passed, start)
                 passed = end
@@ -126,6 +121,7 @@ class LogScan:
                 yield from self._cut(raw, base + start, inside)
                 self._number += raw.endswith(b"\n")
             pos = end
+        self._hits.end()
         self._pass_over(block, passed, stop)
 
     def _find_stretch(self, stretches: Stretches, block: bytes, start: int, stop: int) -> bytes:
