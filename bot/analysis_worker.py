@@ -13,10 +13,14 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from multiprocessing.connection import wait
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from analyzers.model import Category, Confidence, Diagnosis, Skipped
 from bot.archives import UnreadableError
 from handlers.context import Fetched
+
+if TYPE_CHECKING:
+    from bot.diagnose import ReadArtifact
 
 #: Bytes of private memory. The reading layer stays far below it; a log that gets past that kills only this process.
 MEMORY_LIMIT = 3 * 1024**3
@@ -77,7 +81,7 @@ def diagnose_files(
         known: of artifacts that were read before, in whole or in part, by digest, what an `Answer` says.
     """
     # The analyzers are loaded in the worker only: the server starts faster and stays smaller without them.
-    from bot.diagnose import ReadArtifact, diagnose_artifact, diagnose_path  # noqa: PLC0415
+    from bot.diagnose import ReadArtifact, diagnose_path  # noqa: PLC0415
 
     missing = [_skipped(one) for one in (job_log, *artifacts) if one is not None and one.path is None]
     log_path = job_log.path if job_log is not None else None
@@ -91,11 +95,14 @@ def diagnose_files(
         before = [pickle.loads(said) for said in known.get(one.digest, ())]  # noqa: S301
         joined = reduce(ReadArtifact.joined, before, ReadArtifact())
         try:
-            diagnosis, read = diagnose_artifact(one.path, job_log=log_path, job_name=job_name, known=joined)
+            diagnosis, read, no_log = _diagnose_one(one.path, log_path, job_name, joined)
         except UnreadableError as error:
             missing.append(Skipped(one.name, _without_paths(error, one.path, log_path)))
             lasting = False
             continue
+        if no_log is not None:  # not for the next artifact either
+            missing.append(Skipped("job.log", _without_paths(no_log, log_path)))
+            lasting, log_path = False, None
         found.append(diagnosis)
         lasting, hindered = lasting and not read.hindered, hindered or read.hindered
         if one.digest and read != joined and not read.hindered:
@@ -112,6 +119,24 @@ def diagnose_files(
     return Answer(
         replace(best, read=replace(best.read, skipped=(*best.read.skipped, *missing))), said, lasting, hindered
     )
+
+
+def _diagnose_one(
+    path: str, log_path: str | None, job_name: str, known: ReadArtifact
+) -> tuple[Diagnosis, ReadArtifact, UnreadableError | None]:
+    """Diagnose from an artifact and the job's log; from the artifact alone, with the reason, if it is the log's fault.
+
+    Raises:
+        UnreadableError: the artifact cannot be read either.
+    """
+    from bot.diagnose import diagnose_artifact  # noqa: PLC0415
+
+    try:
+        return *diagnose_artifact(path, job_log=log_path, job_name=job_name, known=known), None
+    except UnreadableError as error:
+        if log_path is None:
+            raise
+        return *diagnose_artifact(path, job_log=None, job_name=job_name, known=known), error
 
 
 def read_ahead(path: str, names: frozenset[str]) -> tuple[bytes, int] | None:

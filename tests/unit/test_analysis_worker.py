@@ -24,6 +24,7 @@ from bot.analysis import AnalysisPool
 from bot.analysis_worker import Answer, Said, diagnose_files, unknown
 from bot.worker import Worker
 from handlers.context import Fetched
+from tests.logs import raised
 
 
 def by_job_name(
@@ -233,6 +234,25 @@ def test_what_could_not_be_fetched_is_told(tmp_path: Path) -> None:
     told = {one.name: one.why for one in found.read.skipped}
     assert told["logs-a"] == "it expired on 2026-11-01"
     assert len(told) >= 2
+
+
+@pytest.mark.parametrize("text", [None, b"BZh91AY&SY packed"])
+def test_a_job_log_that_cannot_be_read_takes_no_artifact_along(tmp_path: Path, text: bytes | None) -> None:
+    """It may have been thrown away since it was fetched; what there is says what it says without it."""
+    for name in ("a", "b"):
+        with zipfile.ZipFile(tmp_path / f"{name}.zip", "w") as archive:
+            archive.writestr("1/none_ab/attempt_0/2/stderr.log", raised("ValueError: boom", "megatron/core/a.py:3 f"))
+    log = tmp_path / "job-21.log"
+    if text is not None:
+        log.write_bytes(text)
+    artifacts = [Fetched(name, str(tmp_path / f"{name}.zip"), digest=name) for name in ("a", "b")]
+    with_log = diagnose_files("unit", Fetched("job.log", str(log), digest="log"), artifacts, {})
+    without = diagnose_files("unit", None, artifacts, {})
+    assert with_log.diagnosis.error is not None
+    assert with_log.diagnosis.error == without.diagnosis.error
+    assert [one.name for one in with_log.diagnosis.read.skipped] == ["job.log"]
+    assert str(tmp_path) not in with_log.diagnosis.read.skipped[0].why
+    assert (with_log.lasting, with_log.said) == (False, without.said)
 
 
 async def test_real_files_are_diagnosed_in_a_worker(tmp_path: Path) -> None:
