@@ -8,6 +8,9 @@ from typing import Protocol, cast
 
 from bot.archives.budget import PIECE
 
+#: How a gzip file begins (RFC 1952, 2.3): its mark, and the one method of packing that there is.
+GZIP = b"\x1f\x8b\x08"
+
 
 def inflated(packed: Iterator[bytes], complain: Callable[[str], object]) -> Iterator[bytes]:
     """Unpack a deflate stream in pieces; what is wrong with it is complained about once, and ends it."""
@@ -20,7 +23,7 @@ def inflated(packed: Iterator[bytes], complain: Callable[[str], object]) -> Iter
 
 
 def gunzipped(packed: Iterator[bytes], complain: Callable[[str], object]) -> Iterator[bytes]:
-    """Unpack a gzip file, which may be several one after the other; zeros that fill up its end are passed over."""
+    """Unpack a gzip file, which may be several one after the other; what stands behind is complained about."""
     given = next(packed, b"")
     while given:
         inflater, damage = _new_inflater(gzip=True)
@@ -31,9 +34,18 @@ def gunzipped(packed: Iterator[bytes], complain: Callable[[str], object]) -> Ite
         except damage:
             complain("it is damaged: it cannot be unpacked to its end")
             return
-        given = inflater.unused_data.lstrip(b"\0")
-        while not given and (more := next(packed, b"")):
-            given = more.lstrip(b"\0")
+        given = _behind(inflater.unused_data, packed)
+        if not given.startswith(GZIP[: len(given)]):  # asked here, as inflaters give it different names
+            complain("what stands behind its end is not packed, and was left out")
+            return
+
+
+def _behind(given: bytes, packed: Iterator[bytes]) -> bytes:
+    """Return how it goes on behind the end of a gzip file; zeros that fill it up are passed over."""
+    given = given.lstrip(b"\0")
+    while len(given) < len(GZIP) and (more := next(packed, b"")):
+        given = (given + more).lstrip(b"\0")
+    return given
 
 
 def _pieces(inflater: _Inflater, given: bytes, packed: Iterator[bytes]) -> Generator[bytes, None, bool]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from analyzers.model import Skipped, Source
 from bot.archives.budget import PACKED_PIECE, Budget
-from bot.archives.inflate import crc32, inflated
+from bot.archives.inflate import GZIP, crc32, inflated
 from bot.zip_directory import DEFLATED, NotZipError, ZipEntry, data_range, printable, read_directory, why_bad_name
 
 if TYPE_CHECKING:
@@ -34,11 +34,16 @@ def has_zip_end(data: Mapped) -> bool:
 
 
 def is_gzip(data: Mapped) -> bool:
-    return data[:3] == b"\x1f\x8b\x08"
+    return data[: len(GZIP)] == GZIP
 
 
 def is_tar(data: Mapped) -> bool:
     return data[257:262] == b"ustar"
+
+
+def is_tar_of_nothing(data: Mapped) -> bool:
+    """Whether this is how a tar file ends, with no file before it; ask this only of what is named like one."""
+    return data[:1024] == bytes(1024)
 
 
 def open_zip(data: Mapped, label: str, budget: Budget, *, folder: str = "") -> Found:

@@ -13,6 +13,7 @@ from analyzers.model import Skipped, Source
 from bot.archives.budget import Budget
 from bot.archives.inflate import gunzipped
 from bot.archives.members import Found, Mapped, is_gzip, is_tar, is_zip, open_tar, open_zip
+from bot.archives.packers import hidden_by
 from bot.zip_directory import ends_in_directory
 
 #: An archive in an archive in an archive is nobody's log artifact.
@@ -33,6 +34,8 @@ def expand(found: Found, budget: Budget, *, depth: int = 1) -> Found:
             skipped.extend(inner[1])
         elif source.name.endswith(".gz") and source.name[:-3] not in names:
             sources.append(unpacked(source, source.name[:-3], budget))
+        elif packer := hidden_by(source.name):
+            skipped.append(Skipped(source.name, f"it is packed with {packer}, which is not read"))
         else:
             sources.append(source)
     return tuple(sources), tuple(skipped)

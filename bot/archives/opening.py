@@ -16,21 +16,27 @@ from analyzers.model import Bundle, Skipped, Source
 from analyzers.records import dataclass
 from bot.archives.budget import FILE_PIECE, PIECE, Budget, UnreadableError
 from bot.archives.inflate import gunzipped
-from bot.archives.members import Found, Mapped, has_zip_end, is_gzip, is_tar, is_zip, open_tar, open_zip, slices
+from bot.archives.members import (
+    Found,
+    Mapped,
+    has_zip_end,
+    is_gzip,
+    is_tar,
+    is_tar_of_nothing,
+    is_zip,
+    open_tar,
+    open_zip,
+    slices,
+)
 from bot.archives.nested import expand, laid_down, mapped, spooled, unpacked
+from bot.archives.packers import packed_by
 from bot.zip_directory import ends_in_directory
 
 STDIN = "-"
 #: A file named so is never taken for a job's log.
 ARCHIVE_NAMES = (".zip", ".tar", ".tgz", ".tar.gz")
-#: How a file begins that is packed in a way that is not read: without a word it would pass for a log without an error.
-PACKERS = {
-    b"\xfd7zXZ\0": "xz",
-    b"BZh": "bzip2",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"7z\xbc\xaf\x27\x1c": "7z",
-    b"Rar!\x1a\7": "rar",
-}
+#: Listing folders calls itself for each level; no artifact of logs is a tenth as deep.
+DEEPEST_FOLDER = 200
 JOB_LOG = "job.log"
 
 
@@ -92,15 +98,19 @@ def _open_archive(data: Mapped, label: str, budget: Budget) -> Found | None:
     """List what is in an archive, told by its first bytes or by the directory at its end; None if it is none."""
     if is_zip(data) or (label.lower().endswith(".zip") and has_zip_end(data)) or ends_in_directory(data):
         return open_zip(data, label, budget)
-    if is_tar(data):
+    if is_tar(data) or (label.lower().endswith(".tar") and is_tar_of_nothing(data)):
         return open_tar(data, label, budget)
-    if is_gzip(data) and is_tar(next(gunzipped(slices(data, 0, len(data)), lambda _: None), b"")):
+    if is_gzip(data) and _holds_tar(next(gunzipped(slices(data, 0, len(data)), lambda _: None), b""), label):
         text = unpacked(Source(label, partial(slices, data, 0, len(data)), len(data)), label, budget)
         try:
             return open_tar(spooled(text, budget), label, budget)
         except OSError as why:
             raise UnreadableError(f"{label}: it could not be unpacked: {why.strerror}") from None
     return None
+
+
+def _holds_tar(text: bytes, label: str) -> bool:
+    return is_tar(text) or (label.lower().endswith((".tgz", ".tar.gz")) and is_tar_of_nothing(text))
 
 
 def _is_folder(path: str) -> bool:
@@ -115,7 +125,7 @@ def _is_folder(path: str) -> bool:
             raise UnreadableError(f"{path}: neither a folder nor a regular file")
     except (OSError, ValueError) as why:
         reason = why.strerror if isinstance(why, OSError) and why.strerror else str(why)
-        raise UnreadableError(f"{path}: {reason}") from None
+        raise UnreadableError(f"{path or repr(path)}: {reason}") from None
     return kind == stat.S_IFDIR
 
 
@@ -128,12 +138,11 @@ def _open_log(path: str, budget: Budget) -> Source:
 
 
 def _refuse_packers(data: Mapped, path: str) -> None:
-    for magic, packer in PACKERS.items():
-        if data[: len(magic)] == magic:
-            label = "standard input" if path == STDIN else path
-            raise UnreadableError(
-                f"{label}: it is packed with {packer}, which is not read: unpack it, or pack it as zip or tar.gz"
-            )
+    if packer := packed_by(data[:16]):
+        label = "standard input" if path == STDIN else path
+        raise UnreadableError(
+            f"{label}: it is packed with {packer}, which is not read: unpack it, or pack it as zip or tar.gz"
+        )
 
 
 def _mapped_log(data: Mapped, budget: Budget) -> Source:
@@ -180,10 +189,12 @@ def _open_folder(root: str, budget: Budget) -> tuple[tuple[Source, ...], tuple[S
     for folder, folders, files in os.walk(root, onerror=lambda why: skipped.append(_unlisted(root, why))):
         folders.sort()
         inside = os.path.relpath(folder, root)
+        if folders and inside.count(os.sep) >= DEEPEST_FOLDER:
+            folders.clear()
+            skipped.append(Skipped(_as_name(inside), "what is in its folders is not read: they lie too deep"))
         for file in sorted(files):
             path = os.path.join(folder, file)
-            name = file if inside == os.curdir else os.path.join(inside, file)
-            name = name.replace(os.sep, "/").encode("utf-8", "replace").decode()
+            name = _as_name(file if inside == os.curdir else os.path.join(inside, file))
             if len(sources) >= budget.limits.entries:
                 label = os.path.basename(os.path.abspath(root))
                 skipped.append(Skipped(label, f"only its first {budget.limits.entries} files are read"))
@@ -195,8 +206,12 @@ def _open_folder(root: str, budget: Budget) -> tuple[tuple[Source, ...], tuple[S
     return tuple(sources), tuple(skipped)
 
 
+def _as_name(path: str) -> str:
+    return path.replace(os.sep, "/").encode("utf-8", "replace").decode()
+
+
 def _unlisted(root: str, why: OSError) -> Skipped:
-    return Skipped(os.path.relpath(why.filename, root), f"the folder could not be read: {why.strerror}")
+    return Skipped(_as_name(os.path.relpath(why.filename, root)), f"the folder could not be read: {why.strerror}")
 
 
 def _path_pieces(path: str, name: str, budget: Budget) -> Iterator[bytes]:

@@ -310,6 +310,23 @@ def test_a_path_that_cannot_be_read_says_why(tmp_path: Path) -> None:
         open_bundle("/dev/null")
 
 
+def test_folders_in_folders_without_end_are_left_at_some_depth(tmp_path: Path) -> None:
+    here = tmp_path
+    before = Path.cwd()
+    try:
+        for level in range(400):
+            (here / "x").mkdir()
+            os.chdir(here / "x")
+            here = Path()
+            if level in (100, 399):
+                Path("a.log").write_bytes(b"text")
+    finally:
+        os.chdir(before)
+    opened = open_bundle(str(tmp_path))
+    assert list(contents(opened).values()) == [b"text"]
+    assert set(why(opened).values()) == {"what is in its folders is not read: they lie too deep"}
+
+
 def test_a_file_that_vanishes_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(LOG)
     opened = open_bundle(str(tmp_path))

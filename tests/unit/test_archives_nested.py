@@ -115,6 +115,45 @@ def test_a_packed_log_of_several_parts(tmp_path: Path, inflater: str, monkeypatc
         ["it is cut short"],
         ["it is damaged: it cannot be unpacked to its end"],
     )
+    for garbage in (b"#", b"garbage", b"\0" * 500_000 + b"\x1f\x8bx"):
+        path.write_bytes(gzip.compress(LOG) + garbage)
+        opened = open_bundle(str(path))
+        assert opened.bundle.job_log is not None
+        assert b"".join(opened.bundle.job_log.chunks()) == LOG
+        assert [one.why for one in opened.trouble()] == ["what stands behind its end is not packed, and was left out"]
+
+
+@pytest.mark.parametrize(
+    ("name", "packer"),
+    [
+        ("1/none_ab12cd34/attempt_0/0/stderr.log.xz", "xz"),
+        ("job.txt.BZ2", "bzip2"),
+        ("logs.tar.zst", "zstd"),
+        ("launcher.log.lz4", "lz4"),
+        ("old.log.Z", "compress"),
+        ("logs.7z", "7z"),
+        ("weights.pt.xz", None),
+        ("tensorboard/a.log.xz", None),
+        ("xz.log", None),
+    ],
+)
+def test_a_log_packed_in_another_way_is_not_passed_over_in_silence(
+    tmp_path: Path, name: str, packer: str | None
+) -> None:
+    (tmp_path / "a.zip").write_bytes(zipped({name: b"packed", "b.log": b"text"}))
+    opened = open_bundle(str(tmp_path / "a.zip"))
+    assert contents(opened).get("b.log") == b"text"
+    assert why(opened) == ({name: f"it is packed with {packer}, which is not read"} if packer else {})
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tgz"])
+def test_a_tar_of_nothing_is_a_tar(tmp_path: Path, name: str) -> None:
+    with tarfile.open(tmp_path / name, "w:gz" if name.endswith("z") else "w"):
+        pass
+    opened = open_bundle(str(tmp_path / name))
+    assert (opened.bundle.sources, opened.bundle.job_log, why(opened)) == ((), None, {})
+    (tmp_path / "a.log").write_bytes(bytes(10_240))  # what a log looks like that was emptied while it was written
+    assert open_bundle(str(tmp_path / "a.log")).bundle.job_log is not None
 
 
 def test_a_bomb_inside_is_stopped_by_what_came_out(tmp_path: Path) -> None:
