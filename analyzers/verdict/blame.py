@@ -13,24 +13,9 @@ from analyzers.parsers.job_report import ProcessExit
 from analyzers.parsers.native import signal_name
 from analyzers.records import replace
 from analyzers.verdict.accusation import SIGTERM, Blame, Exits, make_out
-from analyzers.verdict.fingerprint import normalise
+from analyzers.verdict.first_cause import EXPLAINS, earliest, first_cause, is_same, may_be_a_peers
 from analyzers.verdict.hang import find_laggards
 from analyzers.verdict.story import RankStory
-
-#: When ranks fail of different things, the one that stands nearer to the start of this list explains the others.
-_EXPLAINS = (
-    Category.GPU_HARDWARE,
-    Category.HOST_OOM,
-    Category.DISK_FULL,
-    Category.CUDA_OOM,
-    Category.CUDA_ERROR,
-    Category.NUMERICS_NAN,
-    Category.PORT_COLLISION,
-    Category.DEPENDENCY,
-    Category.COLLECTION,
-    Category.CRASH_NATIVE,
-    Category.NETWORK,
-)
 
 #: What the node says about a process outranks what the process says about itself.
 NODE_LEVEL = frozenset({Category.GPU_HARDWARE, Category.HOST_OOM})
@@ -54,11 +39,12 @@ def assign_blame(
         or _by_mismatch(stories)
         or _by_cause(stories, exits)
         or _by_signal(stories, exits)
+        or _by_cause(stories, exits, own=False)
         or _by_accusation(stories)
         or _by_device(stories, exits, node)
         or _by_hang(stories, exits)
         or _by_exit_crash(stories, exits)
-        or _by_cause(stories, exits, logged=True)
+        or _by_cause(stories, exits, logged=True, own=False)
         or _by_exit_code(stories, exits)
         or _by_consequence(stories, exits)
     )
@@ -118,8 +104,14 @@ def _by_mismatch(stories: Mapping[int, RankStory]) -> Blame | None:
     return make_out(stories, culprits, finding) if finding else None
 
 
-def _by_cause(stories: Mapping[int, RankStory], exits: Exits, *, logged: bool = False) -> Blame | None:
-    """The ranks with a cause of their own; what was merely logged counts only when nothing better is known."""
+def _by_cause(
+    stories: Mapping[int, RankStory], exits: Exits, *, logged: bool = False, own: bool = True
+) -> Blame | None:
+    """The ranks with a cause of their own; what was merely logged counts only when nothing better is known.
+
+    Args:
+        own: leave alone what may be no more than the end of another process.
+    """
     causes = {
         rank: story.first
         for rank, story in stories.items()
@@ -129,50 +121,15 @@ def _by_cause(stories: Mapping[int, RankStory], exits: Exits, *, logged: bool = 
         and not story.at_exit
         and not story.named
     }
-    if not causes:
+    if not causes or (own and all(map(may_be_a_peers, causes.values()))):
         return None
-    chosen = _first_cause(stories, causes, exits)
-    alike = tuple(rank for rank, finding in causes.items() if _same(finding, chosen))
-    finding = _earliest([causes[rank] for rank in alike])
-    if len(alike) < len(causes) and chosen.category not in _EXPLAINS and finding.confidence is Confidence.HIGH:
+    chosen = first_cause(stories, causes, exits)
+    alike = tuple(rank for rank, finding in causes.items() if is_same(finding, chosen))
+    finding = earliest([causes[rank] for rank in alike])
+    others = [one for rank, one in causes.items() if rank not in alike and not may_be_a_peers(one)]
+    if others and chosen.category not in EXPLAINS and finding.confidence is Confidence.HIGH:
         finding = replace(finding, confidence=Confidence.MEDIUM)  # something else failed elsewhere on its own
     return make_out(stories, alike, finding, exits)
-
-
-def _first_cause(stories: Mapping[int, RankStory], causes: Mapping[int, Finding], exits: Exits) -> Finding:
-    """Choose among different causes.
-
-    The earlier test comes first, as all ranks run the same tests in the same order and those that go on after one has
-    failed run into false errors; then what explains the others, what the launcher saw first, the lowest rank.
-    """
-    first_at = min((e.at for e in exits.exits if e.at and e.exit_code != SIGTERM), default=None)
-    early = {e.rank for e in exits.exits if e.at and first_at and (e.at - first_at).total_seconds() <= 1}
-
-    woven = len({finding.evidence.file for finding in causes.values()}) == 1
-
-    def weight(item: tuple[int, Finding]) -> tuple[int, int, bool, bool, int, int]:
-        rank, finding = item
-        place = _EXPLAINS.index(finding.category) if finding.category in _EXPLAINS else len(_EXPLAINS)
-        unsure = finding.confidence is not Confidence.HIGH
-        line = finding.evidence.line if woven else 0  # a file of several ranks is written as time goes by
-        return stories[rank].position, place, unsure, bool(early) and rank not in early, line, rank
-
-    return min(causes.items(), key=weight)[1]
-
-
-def _same(one: Finding, other: Finding) -> bool:
-    if (one.category, one.error.type) != (other.category, other.error.type):
-        return False
-    if one.location and other.location:
-        return one.location == other.location
-    return normalise(one.error.message) == normalise(other.error.message)
-
-
-def _earliest(findings: Sequence[Finding]) -> Finding:
-    """The lowest rank's finding; where all stand in one file, the first in it."""
-    if len({finding.evidence.file for finding in findings}) == 1:
-        return min(findings, key=lambda finding: finding.evidence.line)
-    return min(findings, key=lambda finding: finding.rank or 0)
 
 
 def _by_signal(stories: Mapping[int, RankStory], exits: Exits) -> Blame | None:
@@ -216,7 +173,7 @@ def _by_accusation(stories: Mapping[int, RankStory]) -> Blame | None:
     named = tuple(sorted({rank for story in accusers for rank in story.named}))
     own = [stories[rank].first for rank in named if rank in stories and stories[rank].first]
     finding = (
-        _earliest([finding for finding in own if finding]) if own else _earliest([s.first for s in accusers if s.first])
+        earliest([finding for finding in own if finding]) if own else earliest([s.first for s in accusers if s.first])
     )
     return make_out(stories, named, finding)
 
@@ -247,7 +204,7 @@ def _by_exit_crash(stories: Mapping[int, RankStory], exits: Exits) -> Blame | No
     }
     if not crashed:
         return None
-    finding = _earliest(list(crashed.values()))
+    finding = earliest(list(crashed.values()))
     if not exits.exits:
         finding = replace(finding, confidence=Confidence.LOW)
     others = [story for rank, story in stories.items() if rank not in crashed]
@@ -287,8 +244,8 @@ def _by_consequence(stories: Mapping[int, RankStory], exits: Exits) -> Blame | N
         return None
     # Nobody but a person, or the CI service, interrupts a rank: a launcher ends the peers of a failed one otherwise.
     if interrupted := [found for found in told if found.error.type == "KeyboardInterrupt"]:
-        return make_out(stories, (), replace(_earliest(interrupted), confidence=Confidence.LOW), exits)
-    finding = replace(_earliest(told), confidence=Confidence.LOW)
+        return make_out(stories, (), replace(earliest(interrupted), confidence=Confidence.LOW), exits)
+    finding = replace(earliest(told), confidence=Confidence.LOW)
     silent = tuple(
         rank for rank, story in stories.items() if not story.first and not story.aside and not story.finished
     )

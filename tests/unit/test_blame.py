@@ -289,3 +289,23 @@ def test_an_abort_after_the_last_exception_is_only_a_bad_exit(rules: RuleSet) ->
     own[1] += "".join(f"closing handle {n}\n" for n in range(120)) + "terminate called without an active exception\n"
     found = verdict(rules, ranks({0: peer_died(0), **own}, of=3))
     assert (found.culprit_ranks, found.victim_ranks) == ((1, 2), (0,))
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "ConnectionResetError: [Errno 104] Connection reset by peer",
+        "ConnectionRefusedError: [Errno 111] Connection refused",
+        "EOFError",
+        "requests.exceptions.ConnectionError: HTTPConnectionPool(host='localhost', port=81): Read timed out.",
+    ],
+)
+def test_what_may_be_the_end_of_another_process_yields_to_a_cause(rules: RuleSet, end: str) -> None:
+    place = "pretrain_gpt.py:3 main", "megatron/core/a.py:7 f"
+    gone = {rank: raised(end, *place, rank=rank) for rank in (0, 1)}
+    found = verdict(rules, ranks({**gone, 2: raised("ValueError: bad shard", *place, rank=2)}))
+    assert (found.category, found.culprit_ranks, found.confidence) == (Category.CRASH_PYTHON, (2,), Confidence.HIGH)
+    alone = verdict(rules, ranks({**gone, 2: ""}))
+    assert alone.culprit_ranks == (0, 1)
+    killed = {**ranks({**gone, 2: ""}), "launcher.log": torchrun_summary([(2, -9), (0, 1), (1, 1)])}
+    assert (verdict(rules, killed).category, verdict(rules, killed).culprit_ranks) == (Category.HOST_OOM, (2,))

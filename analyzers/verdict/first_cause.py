@@ -1,0 +1,92 @@
+"""Which of several causes explains the others, where ranks have failed of different things."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from analyzers.model import Category, Confidence, Finding
+from analyzers.patterns import pattern
+from analyzers.verdict.accusation import SIGTERM, Exits
+from analyzers.verdict.fingerprint import normalise
+from analyzers.verdict.story import RankStory
+
+#: When ranks fail of different things, the one that stands nearer to the start of this list explains the others.
+EXPLAINS = (
+    Category.GPU_HARDWARE,
+    Category.HOST_OOM,
+    Category.DISK_FULL,
+    Category.CUDA_OOM,
+    Category.CUDA_ERROR,
+    Category.NUMERICS_NAN,
+    Category.PORT_COLLISION,
+    Category.DEPENDENCY,
+    Category.COLLECTION,
+    Category.CRASH_NATIVE,
+    Category.NETWORK,
+)
+#: Whoever talks to another process (a manager, a server that another rank runs) sees no more of its end than these.
+_OF_A_PEER = frozenset(
+    {
+        "Again",  # zmq
+        "BrokenPipeError",
+        "CancelledError",
+        "ConnectionAbortedError",
+        "ConnectionRefusedError",
+        "ConnectionResetError",
+        "EOFError",
+        "Empty",
+        "IncompleteReadError",
+        "ServerDisconnectedError",
+        "TimeoutError",
+    }
+)
+#: The rule that knows them by the number of the error; any other knows more.
+_BY_NUMBER = "connection-errno"
+_ON_THIS_NODE = pattern(r"\b(?:localhost|127\.0\.0\.1|0\.0\.0\.0)\b|\[::1?\]")
+
+
+def may_be_a_peers(finding: Finding) -> bool:
+    """Whether an error may only say that another process is gone: the cause as long as nobody has one of its own."""
+    if finding.category is Category.NETWORK and _ON_THIS_NODE.search(finding.error.message):
+        return True
+    name = (finding.error.type or "").rpartition(".")[2]
+    return name in _OF_A_PEER and finding.rule in (None, _BY_NUMBER)
+
+
+def first_cause(stories: Mapping[int, RankStory], causes: Mapping[int, Finding], exits: Exits) -> Finding:
+    """Choose among different causes.
+
+    The earlier test comes first, as all ranks run the same tests in the same order and those that go on after one has
+    failed run into false errors; then what is no peer's end, what explains the others, what the launcher saw first,
+    the lowest rank.
+    """
+    first_at = min((e.at for e in exits.exits if e.at and e.exit_code != SIGTERM), default=None)
+    early = {e.rank for e in exits.exits if e.at and first_at and (e.at - first_at).total_seconds() <= 1}
+
+    woven = len({finding.evidence.file for finding in causes.values()}) == 1
+
+    def weight(item: tuple[int, Finding]) -> tuple[int, bool, int, bool, bool, int, int]:
+        rank, finding = item
+        place = EXPLAINS.index(finding.category) if finding.category in EXPLAINS else len(EXPLAINS)
+        unsure = finding.confidence is not Confidence.HIGH
+        line = finding.evidence.line if woven else 0  # a file of several ranks is written as time goes by
+        late = bool(early) and rank not in early
+        return stories[rank].position, may_be_a_peers(finding), place, unsure, late, line, rank
+
+    return min(causes.items(), key=weight)[1]
+
+
+def is_same(one: Finding, other: Finding) -> bool:
+    """Whether two ranks have failed of the same thing."""
+    if (one.category, one.error.type) != (other.category, other.error.type):
+        return False
+    if one.location and other.location:
+        return one.location == other.location
+    return normalise(one.error.message) == normalise(other.error.message)
+
+
+def earliest(findings: Sequence[Finding]) -> Finding:
+    """Return the lowest rank's finding; where all stand in one file, the first in it."""
+    if len({finding.evidence.file for finding in findings}) == 1:
+        return min(findings, key=lambda finding: finding.evidence.line)
+    return min(findings, key=lambda finding: finding.rank or 0)
