@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bot.zip_directory import ZipEntry
+from bot.archives.nested import mapped
+from bot.zip_directory import ZipEntry, data_range
 
 #: So many packed bytes are worth a worker's turn; they take it about a tenth of a second.
 BATCH_BYTES: Final = 4 * 1024**2
@@ -31,6 +32,21 @@ class Extent:
 
     entry: ZipEntry
     end: int
+
+
+def outgrown(path: Path, extents: Sequence[Extent]) -> str:
+    """Return the name of a member that is longer than its extent, "" if none is; their headers must be there.
+
+    What the directory says of its place and size leaves out the header in front of it, of which only the header itself
+    says how long it is: one that lies could have been read before its end had arrived. Blocking.
+    """
+    with path.open("rb") as file:
+        data = mapped(file)
+    for one in extents:
+        place = data_range(data, one.entry)
+        if place is not None and place[1] > one.end:
+            return one.entry.name
+    return ""
 
 
 @dataclass(frozen=True)
@@ -53,7 +69,8 @@ class Ahead:
     def __init__(self, read: ReadAhead | None) -> None:
         self._read = read
         self._path = Path()
-        self._extents: tuple[Extent, ...] = ()
+        self.extents: tuple[Extent, ...] = ()  # all that it was begun with
+        self._extents: tuple[Extent, ...] = ()  # those that are still waited for
         self._offsets: list[int] = []
         self._missing: list[int] = []  # bytes of each member that have not arrived
         self._incomplete = 0
@@ -64,7 +81,11 @@ class Ahead:
 
     def begin(self, extents: Sequence[Extent]) -> None:
         """Take the members that are to be read, which share no bytes. Of none of them is anything there yet."""
-        self._extents = tuple(sorted(extents, key=lambda one: one.entry.offset)) if self._read is not None else ()
+        self.extents = tuple(sorted(extents, key=lambda one: one.entry.offset)) if self._read is not None else ()
+        self._watch(self.extents)
+
+    def _watch(self, extents: tuple[Extent, ...]) -> None:
+        self._extents = extents
         self._offsets = [one.entry.offset for one in self._extents]
         self._wait_for_all()
 
@@ -103,7 +124,7 @@ class Ahead:
         read = None if done.cancelled() or done.exception() else done.result()
         self._read_bytes += read[1] if read is not None else MOST_READ_BYTES
         if self._read_bytes >= MOST_READ_BYTES:
-            self.begin(())
+            self._watch(())
 
     async def finish(self) -> ReadSoFar:
         """Wait for what is being read, also of what found no idle worker yet, and return what all said."""
@@ -128,7 +149,7 @@ class Ahead:
 
     def drop(self) -> None:
         """Read no further, and forget what was said: the file is another one, or will not come."""
-        self.begin(())
+        self._watch(())
         for batch in self._batches + self._forgotten:
             batch.task.cancel()
         self._batches = []

@@ -14,7 +14,7 @@ import aiohttp
 import structlog
 from yarl import URL
 
-from bot.github.ahead import Ahead, ReadAhead
+from bot.github.ahead import Ahead, ReadAhead, outgrown
 from bot.github.members import Members, Needs
 from bot.github.parts import Part, begun, to_its_end
 from bot.github.ranges import RangesError, Remote, is_plain, told_part
@@ -106,12 +106,13 @@ class _Whole(Part):
             self.reserve(at + len(ending))
             self.write_at(at, ending)
 
-    def ends_as_told(self) -> bool:
-        """Say whether the whole that came ends with the directory by which it was read ahead."""
+    def is_as_told(self) -> bool:
+        """Say whether the whole that came ends with the directory by which it was read ahead, and fits it."""
         if self._ending is None:
             return False
         at, ending = self._ending
-        return self.size == at + len(ending) and self.read_at(at, len(ending)) == ending
+        same = self.size == at + len(ending) and self.read_at(at, len(ending)) == ending
+        return same and not outgrown(self.path, self.ahead.extents)
 
     def restart(self) -> None:
         if self.size:
@@ -175,7 +176,7 @@ class Downloader:
             await to_its_end(part.lay_ending)
             await self._persist(wanted, part, start.url)
             said = (await part.ahead.finish()).said
-            if said and not await to_its_end(part.ends_as_told):
+            if said and not await to_its_end(part.is_as_told):
                 said = ()
             await to_its_end(part.finish, wanted.path)
         return Got(wanted.path, part.digest(), said)

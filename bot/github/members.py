@@ -20,7 +20,7 @@ from analyzers.reading.layout import place
 from bot.archives.budget import Budget, Limits
 from bot.archives.members import open_zip
 from bot.archives.nested import is_packed, mapped
-from bot.github.ahead import Ahead, Extent
+from bot.github.ahead import Ahead, Extent, outgrown
 from bot.github.parts import Part, to_its_end
 from bot.github.ranges import RangesError, Remote
 from bot.zip_directory import NotZipError, ZipEntry, directory_place, read_directory
@@ -81,6 +81,8 @@ class Members:
             raise RangesError("most of it is needed")
         self._ahead.arrived(self._part.path, known_from, size_bytes)
         await self._copy_all(ranges)
+        if long := await asyncio.to_thread(outgrown, self._part.path, wanted):
+            raise RangesError(f"{long}: it does not fit between its neighbours")
         read = await self._ahead.finish()
         # What was read without trouble matches its checksums: that are the logs.
         unread = frozenset(one.name for one in needed if one.name not in read.names or place(one.name) is None)

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import os
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
@@ -202,6 +203,21 @@ async def test_what_was_read_by_another_directory_is_forgotten(tmp_path: Path) -
         assert got.path.read_bytes() == other
         assert len(desk.asked) == 2
         assert got.said == ()
+
+
+async def test_a_member_that_reaches_into_the_next_one_is_read_of_the_whole(tmp_path: Path) -> None:
+    """Its checksum was made for the hole that is there as long as only the members arrive that are needed."""
+    data, desk = bytearray(packed(checkpoint=8 * MB)), Desk()
+    following = data.index(b"checkpoints/a.bin") - 30
+    header, entry = data.rindex(b"PK\3\4", 0, following), data.rindex(b"1/none_ab/attempt_0/3/stderr.log") - 46
+    begin = header + 30 + int.from_bytes(data[header + 26 : header + 28], "little")
+    data[header + 28] = 40  # more of what stands in front of the log, so that it ends later
+    data[entry + 16 : entry + 20] = zlib.crc32(data[begin + 40 : following] + bytes(40)).to_bytes(4, "little")
+    async with fetched(tmp_path, desk, serve(bytes(data), cut=[]), bytes(data)) as got:
+        assert got.path.read_bytes() == data
+        assert desk.asked
+        assert got.said == ()
+        assert [one.name for one in answer_of(got).read.skipped] == ["1/none_ab/attempt_0/3/stderr.log"]
 
 
 async def test_a_download_that_fails_leaves_nothing(tmp_path: Path) -> None:
