@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import mmap
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from analyzers.model import Skipped, Source
 from bot.archives.budget import PACKED_PIECE, Budget
 from bot.archives.inflate import GZIP, crc32, inflated
+from bot.tar_headers import DamagedTarError, TarEntry, read_headers
 from bot.zip_directory import DEFLATED, NotZipError, ZipEntry, data_range, printable, read_directory, why_bad_name
-
-if TYPE_CHECKING:
-    import tarfile
 
 #: The record at a zip file's end, and the longest comment that may follow it (APPNOTE.TXT 4.3.16).
 ZIP_END_BYTES = 22 + 65_535
@@ -94,40 +90,36 @@ def slices(data: Mapped, begin: int, end: int) -> Iterator[bytes]:
 
 def open_tar(data: Mapped, label: str, budget: Budget, *, folder: str = "") -> Found:
     """List what can be read of a tar file, by its headers."""
-    import tarfile  # noqa: PLC0415 (slow to load, and CI services hand out zip files)
-
     sources: list[Source] = []
     skipped: list[Skipped] = []
     seen: set[str] = set()
-    file = io.BytesIO(data) if isinstance(data, bytes) else data
     try:
-        with tarfile.open(fileobj=file, mode="r:") as archive:
-            for entry in archive:
-                if len(sources) + len(skipped) >= budget.limits.entries:
-                    skipped.append(Skipped(label, f"only its first {budget.limits.entries} entries are read"))
-                    break
-                name = entry.name.removeprefix("./")
-                why_not = _why_not(entry, name, seen)
-                if why_not:
-                    skipped.append(Skipped(printable(folder + name), why_not))
-                elif entry.isreg():
-                    seen.add(name.casefold())
-                    sources.append(_tar_source(data, entry, folder + name, budget))
-    except (tarfile.TarError, OSError, ValueError):
+        for entry in read_headers(data):
+            if len(sources) + len(skipped) >= budget.limits.entries:
+                skipped.append(Skipped(label, f"only its first {budget.limits.entries} entries are read"))
+                break
+            name = entry.name.removeprefix("./")
+            why_not = _why_not(entry, name, seen)
+            if why_not:
+                skipped.append(Skipped(printable(folder + name), why_not))
+            elif entry.is_file:
+                seen.add(name.casefold())
+                sources.append(_tar_source(data, entry, folder + name, budget))
+    except DamagedTarError:
         skipped.append(Skipped(label, "it is damaged: what comes after the damage was not read"))
     return tuple(sources), tuple(skipped)
 
 
-def _why_not(entry: tarfile.TarInfo, name: str, seen: set[str]) -> str:
-    if entry.isdir():
+def _why_not(entry: TarEntry, name: str, seen: set[str]) -> str:
+    if entry.is_folder:
         return ""
-    if not entry.isreg() or entry.issparse():
+    if not entry.is_file:
         return "it is a link or a device, not a file"
     return why_bad_name(name) or ("its name is there twice" if name.casefold() in seen else "")
 
 
-def _tar_source(data: Mapped, entry: tarfile.TarInfo, name: str, budget: Budget) -> Source:
-    begin, end = entry.offset_data, entry.offset_data + entry.size
+def _tar_source(data: Mapped, entry: TarEntry, name: str, budget: Budget) -> Source:
+    begin, end = entry.begin, entry.begin + entry.size
     return Source(name, partial(_tar_pieces, data, begin, end, name, budget), entry.size)
 
 
