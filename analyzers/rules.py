@@ -117,7 +117,8 @@ class RuleSet:
         for place, rule in enumerate(self._rules):
             places.setdefault(rule.hint, []).append(place)
         self._places = tuple(tuple(places[hint]) for hint in self.hints)
-        self._find_hints = complete_search(tuple(hint.encode() for hint in self.hints))
+        #: (index of the hint, start, end) of all of them in a text.
+        self.find_hints = complete_search(tuple(hint.encode() for hint in self.hints))
 
     @classmethod
     def from_documents(
@@ -157,7 +158,7 @@ class RuleSet:
             text: a line without colours, time stamp and rank prefix.
             where: the kind of log; `ANY` tries every rule.
         """
-        found = self._find_hints(text.encode(errors="replace"))
+        found = self.find_hints(text.encode(errors="replace"))
         if not found:
             return None
         for place in sorted({place for hint, _, _ in found for place in self._places[hint]}):

@@ -39,6 +39,9 @@ _FINGERPRINT = pattern(
     r"(?P<what>OpType=\w+(?:, TensorShape=\[[^\]]*\])?(?:, TensorDtypes=[\w, ]+?)?)(?=[,)])"
 )
 
+#: A line that holds none of these says nothing of a collective.
+WORDS = ("Watchdog caught", "ast enqueued")
+
 
 class Kind(StrEnum):
     """What a line says about a collective."""

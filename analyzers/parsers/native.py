@@ -30,6 +30,8 @@ _GLIBC = pattern(
 )
 #: It begins with one of these, or tells of an assertion.
 _GLIBC_STARTS = ("double", "free", "corrupted", "malloc", "munmap", "realloc", "*** ")
+#: A line that holds none of these says nothing to a reader that has met no crash.
+WORDS = ("+ Timeout +", "Timeout (", "Fatal Python error", "terminate called", "Assertion `", *_GLIBC_STARTS)
 
 #: "Signal" of a test that pytest-timeout ended.
 TIMED_OUT = "Timeout"
@@ -91,6 +93,11 @@ class NativeReader:
         self._current = False  # inside the stack of the thread that crashed
         self._terminated: Crash | None = None
         self._timeout: Crash | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether only a line with one of `WORDS` means something."""
+        return not self.crashes and self._timeout is None and self._terminated is None
 
     @property
     def timing_out(self) -> bool:

@@ -37,6 +37,8 @@ _GOES_ON = pattern(r"^(?:E(?: |$)|\s*$|[^\s:]+:\d+: )")
 _BAD = ("FAILED", "ERROR")
 #: What a line begins with that means something between two tests, but for one that holds ".py::".
 _PROGRESS_STARTS = "rI"
+#: A line that holds none of these, and begins with none of `RULES`, says nothing between two tests.
+WORDS, RULES = ("rootdir", "ImportError while", ".py::"), ("=", "!")
 #: The last header while tests run.
 _IN_PROGRESS = ("", "test session starts")
 #: A subtest that failed: the test that it is a part of failed, though its own line says PASSED.
@@ -125,6 +127,11 @@ class PytestReader:
         self._title = ""
         self._current: Outcome | None = None
         self._outer: _Outer | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether only a line with one of `WORDS` or `RULES` means something."""
+        return self._section is None and self._title in _IN_PROGRESS and not (self._current or self._outer)
 
     @property
     def current_id(self) -> str | None:

@@ -36,6 +36,9 @@ _CONTEXT = "During handling of the above exception"
 _CHILD = pattern(r"^-- Process \d+ terminated with the following error:")
 #: Tracebacks of what nobody could catch and nobody died of: finalizers, broken log calls, other threads.
 _HARMLESS = ("Exception ignored in", "Exception ignored on", "--- Logging error ---", "Exception in thread ")
+_PROCESS, _FILE = "-- Process ", '  File "'
+#: A line that holds none of these says nothing to a reader that is in no traceback.
+WORDS = (_WORDS, *_HARMLESS, _PROCESS, _CAUSE, _CONTEXT, _FILE)
 #: What the lines above begin with: every line is asked, and nearly none is one of them.
 _DRAWN, _BESIDE = "|+I", "TD-E"
 #: A traceback that was formatted and then printed as a list of strings.
@@ -139,6 +142,16 @@ class TracebackReader:
         if len(self.chains) > begun + 1:
             self.chains[begun:] = [[trace for chain in self.chains[begun:] for trace in chain]]
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether only a line with one of `WORDS` means something."""
+        return self._open is None and self._tail is None and self._unparsed is None
+
+    def pass_over(self, line: Line) -> None:
+        """Take a line that means nothing."""
+        self.seen += 1
+        self._previous = line.number
+
     def end_message(self) -> None:
         """Take the message of the last exception for complete."""
         self._tail = None
@@ -162,7 +175,7 @@ class TracebackReader:
         if text.startswith(_HARMLESS):
             self._harmless, self._open, self._tail = self.seen, None, None
             return True
-        if text.startswith("-- Process ") and _CHILD.match(text):
+        if text.startswith(_PROCESS) and _CHILD.match(text):
             self._link, self._open, self._tail = Link.QUOTED, None, None
             return True
         if text.startswith((_CAUSE, _CONTEXT)):
@@ -191,7 +204,7 @@ class TracebackReader:
 
     def _read_syntax(self, line: Line, text: str) -> bool:
         """A script that cannot be parsed never ran: its SyntaxError has a place and no traceback."""
-        if text.startswith('  File "') and (frame := _FRAME.match(text)) and not frame["function"]:
+        if text.startswith(_FILE) and (frame := _FRAME.match(text)) and not frame["function"]:
             self._unparsed, self._tail = (line, self.seen, Frame(frame["path"], int(frame["line"]))), None
             return True
         if self._unparsed is None or (final := _SYNTAX.match(text)) is None:

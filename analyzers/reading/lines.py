@@ -53,6 +53,16 @@ class Stretch(NamedTuple):
         return [(end - len(texts) + row, without_controls(text)) for row, text in enumerate(texts)]
 
 
+class Rest(NamedTuple):
+    """The last lines of a log, which no anchor asked for: nothing is in them that is looked for in all of it."""
+
+    last: tuple[Line, ...]
+
+    def lines(self) -> Iterator[Line]:
+        """Yield them one by one."""
+        return iter(self.last)
+
+
 class Alike(NamedTuple):
     """Lines that may be handed on as a stretch: many are read in the time of one.
 

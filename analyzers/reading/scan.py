@@ -14,11 +14,11 @@ from analyzers.reading.anchors import Anchor, Anchors
 from analyzers.reading.caps import Caps
 from analyzers.reading.clean import clean, may_have_prefixes, split_prefixes
 from analyzers.reading.hits import Hits
-from analyzers.reading.lines import Alike, Line, Stretch
+from analyzers.reading.lines import Alike, Line, Rest, Stretch
 from analyzers.reading.literals import Match, count_lines
 from analyzers.reading.stretches import Stretches
 
-__all__ = ["Alike", "Anchor", "Anchors", "Line", "LogScan", "Stretch"]
+__all__ = ["Alike", "Anchor", "Anchors", "Line", "LogScan", "Rest", "Stretch"]
 
 #: A line longer than this is handled in pieces of this size, all with the number of the line.
 SEGMENT_BYTES = 64 * 1024
@@ -77,15 +77,16 @@ class LogScan:
             else:
                 yield from part.lines()
 
-    def parts(self) -> Iterator[Line | Stretch]:
-        """Do the same, with lines that are alike in one."""
+    def parts(self) -> Iterator[Line | Stretch | Rest]:
+        """Do the same, with lines that are alike in one, and the last ones in one."""
         for block, begin, end in _blocks(self._source.chunks()):
             yield from self._read_block(block, begin, end)
             self.size_bytes += end - begin
             self._open = not block.endswith(b"\n", begin, end)
             del block  # not kept while the next piece is made: that takes the same place, still in the cache
         self.lines = self._number - 1 + self._open
-        yield from self._read_tail()
+        if last := tuple(self._read_tail()):
+            yield Rest(last)
 
     def _read_block(self, block: bytes, begin: int, stop: int) -> Iterator[Line | Stretch]:
         """Yield from block[begin:stop], whole segments all of them; `pos` always stands at the start of one."""

@@ -1,9 +1,10 @@
-"""Lines of passed tests are read many at a time: what is found is the same as line by line."""
+"""Lines of passed tests, and the end of a log, are read many at a time: what is found is the same as line by line."""
 
 from __future__ import annotations
 
 import re
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,12 +15,14 @@ from analyzers.parsers import rank_log
 from analyzers.parsers.pytest_ids import PLAIN_RESULTS
 from analyzers.parsers.rank_log import RankLogReader
 from analyzers.parsers.readings import LogReading
+from analyzers.parsers.stream import Words
 from analyzers.reading import scan
 from analyzers.reading.layout import Kind, place
-from analyzers.reading.scan import Alike, Anchor, Anchors, Line, LogScan, Stretch
+from analyzers.reading.scan import Alike, Anchor, Anchors, Line, LogScan, Rest, Stretch
 from bot.diagnose import packaged_rules
 from tests.logs import source
 
+CASES = Path(__file__).parent.parent / "cases"
 ROW = "tests/unit_tests/a/test_b.py::TestC::test_d"
 GREEN, RESET = "\x1b[32m", "\x1b[0m"
 PLAIN = [
@@ -66,12 +69,15 @@ LOW = Anchors(
 )
 
 
-def parts(data: str, anchors: Anchors, alike: Alike, chunk_bytes: int) -> tuple[list[Line | Stretch], list[int], int]:
+Part = Line | Stretch | Rest
+
+
+def parts(data: str, anchors: Anchors, alike: Alike, chunk_bytes: int) -> tuple[list[Part], list[int], int]:
     log = LogScan(source(data, chunk_bytes=chunk_bytes), anchors, alike=alike)
     return list(log.parts()), log.counts, log.lines
 
 
-def one_by_one(found: list[Line | Stretch]) -> list[Line]:
+def one_by_one(found: list[Part]) -> list[Line]:
     return [line for part in found for line in ([part] if isinstance(part, Line) else part.lines())]
 
 
@@ -79,7 +85,8 @@ def one_by_one(found: list[Line | Stretch]) -> list[Line]:
 @given(TEXTS, st.integers(20, 3_000), st.sampled_from([READER.anchors, LOW]))
 def test_the_lines_and_counts_are_the_same(data: str, chunk_bytes: int, anchors: Anchors) -> None:
     many, counts, lines = parts(data, anchors, PLAIN_RESULTS, chunk_bytes)
-    assert (one_by_one(many), counts, lines) == parts(data, anchors, NOTHING, chunk_bytes)
+    single, counted, number = parts(data, anchors, NOTHING, chunk_bytes)
+    assert (one_by_one(many), counts, lines) == (one_by_one(single), counted, number)
 
 
 @settings(deadline=None)
@@ -91,6 +98,21 @@ def test_what_is_read_of_a_rank_is_the_same(data: str, chunk_bytes: int) -> None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rank_log, "PLAIN_RESULTS", NOTHING)
         assert fast == read(data, chunk_bytes)
+
+
+def test_the_ends_of_all_cases_logs_are_read_as_if_each_line_were_asked() -> None:
+    logs = [one for one in CASES.rglob("*.log") if one.name != "job.log" and one.stat().st_size < 200_000]
+    assert len(logs) > 500
+    for log in logs[::3]:
+        data = log.read_bytes().decode(errors="replace")
+        assert read(data, 1 << 20) == read_each(data), log
+
+
+def read_each(data: str) -> list[Any]:
+    """Read with every line of the end handed to every parser."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Words, "said_in", lambda _, lines: set(range(len(lines))))
+        return read(data, 1 << 20)
 
 
 def read(data: str, chunk_bytes: int) -> list[Any]:
@@ -155,14 +177,14 @@ def test_each_line_is_looked_at_once() -> None:
         looked_at.clear()
         data = "".join(f"{ROW}_{name}_{number} PASSED\n" for number in range(500))
         found = parts(data, anchors, PLAIN_RESULTS._replace(stretch=watched), len(data))[0]
-        assert one_by_one(found) == parts(data, anchors, NOTHING, len(data))[0]
+        assert one_by_one(found) == one_by_one(parts(data, anchors, NOTHING, len(data))[0])
         assert sum(looked_at) <= len(data)
         assert len(looked_at) <= 2
 
 
 def test_no_stretch_is_looked_for_once_a_cap_is_reached() -> None:
     log = LogScan(source(f"{ROW} PASSED\n" * 40), LOW, alike=PLAIN_RESULTS)
-    assert [type(part) for part in log.parts()] == [Line] * 40
+    assert [type(part) for part in log.parts()] == [*[Line] * 30, Rest]
     assert log._stretches is None
 
 
@@ -170,5 +192,5 @@ def test_the_cap_on_lines_holds_inside_a_stretch(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(scan, "MAX_LINES", 70)
     data = "".join(f"{ROW}_{number} PASSED\n" for number in range(200))
     found = parts(data, READER.anchors, PLAIN_RESULTS, 1_000)[0]
-    assert one_by_one(found) == parts(data, READER.anchors, NOTHING, 1_000)[0]
+    assert one_by_one(found) == one_by_one(parts(data, READER.anchors, NOTHING, 1_000)[0])
     assert one_by_one(found)[69].number == 70
