@@ -30,17 +30,23 @@ class Detail:
     commands: int = 3
 
 
+#: A list of ranks of more letters than this is left to the lines below.
+HEADLINE_RANKS = 40
+
+
 def headline(cause: Cause) -> str:
     """`Out of GPU memory on rank 5 of 8`."""
     found = cause.diagnosis
     where = ""
     if found.culprit_ranks:
-        total = cause.rank_total
+        total, named = cause.rank_total, ranks(found.culprit_ranks)
         if len(found.culprit_ranks) == total and total > 1:
             where = f" on all {total} ranks"
+        elif len(named) > HEADLINE_RANKS:
+            where = f" on {len(found.culprit_ranks)} of {total} ranks"
         else:
             noun = "rank" if len(found.culprit_ranks) == 1 else "ranks"
-            where = f" on {noun} {ranks(found.culprit_ranks)}" + (f" of {total}" if total > 1 else "")
+            where = f" on {noun} {named}" + (f" of {total}" if total > 1 else "")
     return title(found) + where
 
 

@@ -194,3 +194,11 @@ def test_the_hint_knows_jobs_that_a_new_attempt_copied() -> None:
     copied = make_job(id=300, attempt=2)
     body = report_of(copied, make_job(DATA, "success", id=301, attempt=2), findings=(make_finding(diagnosis=found),))
     assert "Comment `/mlm rerun unit models`" in body
+
+
+def test_a_headline_counts_ranks_that_would_fill_it() -> None:
+    found = make_diagnosis(culprit_ranks=tuple(range(1, 512, 2)), victim_ranks=tuple(range(0, 512, 2)))
+    first, _, rest = render_diagnosis(found).partition("\n")
+    assert first == "### 🔴 Out of GPU memory on 256 of 512 ranks"
+    assert "**Ranks:** 1, 3, 5, 7, " in rest
+    assert len(rest) < 3_000
