@@ -107,7 +107,10 @@ class RepoFiles:
         """Return the end of a file as text; "" if there is no file."""
         if fetched.path is None:
             return ""
-        ending = await asyncio.to_thread(_read_end, Path(fetched.path), max_bytes)
+        try:
+            ending = await asyncio.to_thread(_read_end, Path(fetched.path), max_bytes)
+        except FileNotFoundError:  # thrown away since it was fetched
+            return ""
         return ending.decode("utf-8", errors="replace")
 
     async def _fetch(self, name: str, wanted: Wanted, missing: dict[int, str]) -> Fetched:

@@ -66,8 +66,13 @@ class Part:
 
     def finish(self, wanted: Path) -> None:
         """Give the file its name: from now on it is whole."""
-        self._file.close()
-        self.path.replace(wanted)
+        # The lock goes with the last descriptor: without it, and without its name, it would pass for abandoned.
+        held = os.dup(self._file.fileno())
+        try:
+            self._file.close()
+            self.path.replace(wanted)
+        finally:
+            os.close(held)
 
     def discard(self) -> None:
         """Leave nothing behind, unless it was finished."""

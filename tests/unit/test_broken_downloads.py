@@ -94,3 +94,12 @@ async def test_a_disk_that_gets_full_midway_is_told_and_cleared(storage: Double,
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert fetched.why == "could not be stored: File too large"
     assert list((tmp_path / "files").rglob("*.*")) == []
+
+
+async def test_a_log_that_was_thrown_away_has_no_end(storage: Double, files: Files) -> None:
+    storage.on("GET /blob", Say(body=BODY[:-3] + b"end"))
+    fetched = await files.job_log(JOB)
+    assert fetched.path is not None
+    assert await files.tail(fetched, max_bytes=3) == "end"
+    await asyncio.to_thread(Path(fetched.path).unlink)
+    assert await files.tail(fetched) == ""

@@ -18,7 +18,7 @@ import pytest
 from github_double import double, gateway
 
 from bot.github.parts import Part, begun, digest_of, to_its_end
-from bot.github.shelf import IN_USE_S, Room, collect, files_folder, mark_used, taken
+from bot.github.shelf import ABANDONED_AFTER_S, IN_USE_S, Room, collect, files_folder, mark_used, taken
 
 WRITE = """
 import sys, time
@@ -56,6 +56,21 @@ async def test_the_next_start_sweeps(tmp_path: Path) -> None:
     os.utime(left.path, (0, 0))
     async with double() as github, gateway(github, tmp_path):
         assert not left.path.exists()
+
+
+def test_a_part_is_no_abandoned_one_while_it_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have been whole for long, while what was read of it was waited for."""
+    wanted, replace = tmp_path / "1" / "5" / "a.zip", Path.replace
+
+    def sweep_before(path: Path, target: Path) -> Path:
+        assert collect(tmp_path, Room(), now_s=time.time() + ABANDONED_AFTER_S + 1) == 0
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", sweep_before)
+    part = Part(wanted)
+    part.append(b"x" * 1000)
+    part.finish(wanted)
+    assert wanted.read_bytes() == b"x" * 1000
 
 
 def test_a_file_with_holes_counts_as_what_it_takes(tmp_path: Path) -> None:
