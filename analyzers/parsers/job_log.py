@@ -50,7 +50,7 @@ class _Launches:
         return (*self._ended, self._launch())
 
     def _launch(self) -> Launch:
-        exits = self._launcher.report().failures
+        exits = self._launcher.report().of_torchrun
         return Launch(len(self._ended) + 1, self._line or 1, self._failed, exits)
 
     def _note_signal(self, line: JobLine) -> None:

@@ -29,6 +29,22 @@ _ANEW = "attempt restart"
 #: The traceback from the error file that torch's `@record` wrote, indented by two.
 _TRACEBACK = pattern(r"^\s*traceback\s*: (?P<rest>Traceback \(most recent call last\):.*)$")
 _END = pattern(r"^[-=]{20,}")
+#: Where no torchrun stands between, Slurm's task is the global rank.
+_TASKS = pattern(r"srun: error: \S+: tasks? (?P<tasks>\d[\d,-]{0,2000}): (?P<how>.+)$")
+_EXITED = pattern(r"Exited with exit code (?P<code>\d{1,3})")
+_SIGNALS = {
+    "Out Of Memory": -9,
+    "Killed": -9,
+    "Segmentation fault": -11,
+    "Aborted": -6,
+    "Bus error": -7,
+    "Floating point exception": -8,
+    "Illegal instruction": -4,
+    "Terminated": -15,
+}
+_PART = pattern(r"(?P<first>\d{1,6})(?:-(?P<last>\d{1,6}))?")
+#: More tasks than this are a number misread.
+_MOST_TASKS = 4096
 _PAIR = pattern(r"(?P<value>-?\d+) \((?:local_rank|pid): (?P<inner>\d+)\)")
 
 
@@ -41,11 +57,17 @@ class LauncherReport:
     rank_of_pid: dict[int, int] | None = None
     ended_pids: tuple[int, ...] = ()
     chains: dict[int, list[list[Trace]]] = field(default_factory=dict)  # from error files, by rank
+    tasks: tuple[ProcessExit, ...] = ()  # told by srun
     restarted: bool = False  # another start followed, of which no failure is told
 
     @property
     def failures(self) -> tuple[ProcessExit, ...]:
-        """The summary's exits, or the early line's where there is no summary."""
+        """The summary's exits, or the early line's where there is no summary, or those that srun tells."""
+        return self.of_torchrun or (() if self.ended_pids else self.tasks)
+
+    @property
+    def of_torchrun(self) -> tuple[ProcessExit, ...]:
+        """The exits that torchrun tells: in a job's log the tasks of srun may be its nodes."""
         return self.exits or self.early
 
 
@@ -58,6 +80,7 @@ class LauncherReader:
         self._early: list[ProcessExit] = []
         self._pids: dict[int, int] = {}
         self._ended: list[int] = []
+        self._tasks: list[ProcessExit] = []
         self._fields: dict[str, str] = {}
         self._line = 0
         self._root = False
@@ -89,6 +112,12 @@ class LauncherReader:
         if closing := _CLOSING.search(text):
             self._ended.append(int(closing["pid"]))
             return True
+        if tasks := _TASKS.search(text):
+            self._note_tasks(line, tasks["tasks"], tasks["how"])
+            return True
+        return self._feed_summary(line, text)
+
+    def _feed_summary(self, line: Line, text: str) -> bool:
         if _ANEW in text:
             self._settle()
             self._restarted = True
@@ -112,8 +141,21 @@ class LauncherReader:
             dict(self._pids),
             tuple(self._ended),
             self._chains,
+            tuple(self._tasks),
             restarted=self._restarted,
         )
+
+    def _note_tasks(self, line: Line, tasks: str, how: str) -> None:
+        exited = _EXITED.match(how)
+        code = next((code for words, code in _SIGNALS.items() if how.startswith(words)), 1)
+        code = int(exited["code"]) if exited else code
+        known = {one.rank for one in self._tasks}
+        first = not self._tasks
+        self._tasks += [
+            ProcessExit(rank, code, None, root_cause=first, line=line.number)
+            for rank in _ranks_of(tasks)
+            if rank not in known
+        ]
 
     def _settle(self) -> None:
         fields, self._fields = self._fields, {}
@@ -134,6 +176,13 @@ class LauncherReader:
                 host=fields.get("host"),
             )
         )
+
+
+def _ranks_of(tasks: str) -> list[int]:
+    """Return the tasks of a list like `0,2-5`."""
+    parts = filter(None, map(_PART.fullmatch, tasks.split(",")))
+    spans = [(int(part["first"]), int(part["last"] or part["first"])) for part in parts]
+    return [rank for first, last in spans if last < _MOST_TASKS for rank in range(first, last + 1)]
 
 
 def _time(text: str) -> datetime | None:

@@ -108,3 +108,27 @@ def test_what_ended_the_launcher_itself_is_told_where_no_rank_began(rules: RuleS
         "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError", "ChildFailedError"
     )
     assert analyze(bundle({"1/launcher.log": of_a_process}), rules).category is Category.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("tasks", "how", "told"),
+    [
+        ("tasks 0,2-3", "Out Of Memory", [(0, -9), (2, -9), (3, -9)]),
+        ("task 7", "Segmentation fault (core dumped)", [(7, -11)]),
+        ("task 1", "Exited with exit code 3", [(1, 3)]),
+        ("tasks 0-99999999", "Killed", []),
+        (f"task {'9' * 5000}", "Killed", []),
+    ],
+)
+def test_srun_tells_how_its_tasks_ended(tasks: str, how: str, told: list[tuple[int, int]]) -> None:
+    line = f"srun: error: pool0-0117: {tasks}: {how}"
+    later = "srun: error: pool0-0117: tasks 0-7: Terminated"
+    assert [(e.rank, e.exit_code) for e in read(line).failures] == told
+    ranks_told = {e.rank: e.exit_code for e in read(f"{line}\n{later}").failures}
+    assert {rank: ranks_told[rank] for rank, _ in told} == dict(told)
+
+
+def test_torchruns_own_word_beats_sruns_whose_tasks_are_nodes_then() -> None:
+    told = "srun: error: pool0-0117: task 1: Exited with exit code 1\n"
+    assert [(e.rank, e.exit_code) for e in read(told + torchrun_summary([(5, -11)])).failures] == [(5, -11)]
+    assert read(told + EARLY.splitlines()[0]).failures == ()
