@@ -82,10 +82,17 @@ def slices(data: Mapped, begin: int, end: int) -> Iterator[bytes]:
     """Yield data[begin:end] in pieces; pages of the file that were read are given back, so that memory stays flat."""
     for at in range(begin, end, PACKED_PIECE):
         upto = min(at + PACKED_PIECE, end)
-        yield data[at:upto]
-        if isinstance(data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-            start = at - at % _MAPPED_AROUND
-            data.madvise(mmap.MADV_DONTNEED, start, upto - start)
+        try:
+            yield data[at:upto]
+        finally:  # nobody asks for more once a member's end is known
+            _give_back(data, at, upto)
+
+
+def _give_back(data: Mapped, begin: int, end: int) -> None:
+    """Let the system have the pages of these bytes back, with all that was mapped around them."""
+    if isinstance(data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        begin -= begin % _MAPPED_AROUND
+        data.madvise(mmap.MADV_DONTNEED, begin, min(end + -end % _MAPPED_AROUND, len(data)) - begin)
 
 
 def open_tar(data: Mapped, label: str, budget: Budget, *, folder: str = "") -> Found:

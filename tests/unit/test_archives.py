@@ -334,6 +334,11 @@ def test_a_file_that_vanishes_is_told(tmp_path: Path) -> None:
     assert "could not be read" in why(opened)["a.log"]
 
 
+def resident_kb(mapped_file: Path) -> int:
+    smaps = Path("/proc/self/smaps").read_text().partition(str(mapped_file))[2]
+    return int(smaps.partition("Rss:")[2].split()[0])
+
+
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux tells what of a file is in memory")
 def test_what_was_read_of_a_mapped_file_is_given_back(tmp_path: Path) -> None:
     path = tmp_path / "mapped"
@@ -343,8 +348,7 @@ def test_what_was_read_of_a_mapped_file_is_given_back(tmp_path: Path) -> None:
         data = mapped(file)
     for begin, end in ((50_001, 3_000_001), (3_000_001, 8 << 20)):
         assert sum(map(len, slices(data, begin, end))) == end - begin
-    smaps = Path("/proc/self/smaps").read_text().partition(str(path))[2]
-    assert int(smaps.partition("Rss:")[2].split()[0]) <= 256
+    assert resident_kb(path) <= 256
 
 
 def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
@@ -356,3 +360,17 @@ def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
     assert sum(len(piece) for piece in opened.bundle.sources[0].chunks()) == len(LOG) * 40
     assert tracemalloc.get_traced_memory()[1] < 4 * archives.PIECE
     tracemalloc.stop()
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux tells what of a file is in memory")
+def test_small_members_are_given_back_too(tmp_path: Path) -> None:
+    dice = random.Random(7)
+    whole = zipped(tmp_path / "whole.zip", {f"1/{rank}.log": dice.randbytes(60_000) for rank in range(64)}).read_bytes()
+    path = tmp_path / "logs.zip"
+    with path.open("wb", buffering=0) as file:
+        for at in range(0, len(whole), 4_096):
+            file.write(whole[at : at + 4_096])
+    opened = open_bundle(str(path))
+    for source in opened.bundle.sources:
+        assert sum(map(len, source.chunks())) == 60_000
+    assert resident_kb(path) <= 512
