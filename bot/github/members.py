@@ -49,6 +49,20 @@ class Fetched:
     said: tuple[bytes, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """Where the needed members lie, what is to be fetched for them, and whether they may be read ahead."""
+
+    ending: tuple[int, bytes]
+    wanted: list[Extent]
+    ranges: list[tuple[int, int]]
+    ahead: bool
+
+    @property
+    def bytes(self) -> int:
+        return sum(end - begin for begin, end in self.ranges)
+
+
 class Members:
     """Fetches the needed members of one file."""
 
@@ -70,24 +84,19 @@ class Members:
             DownloadError, OSError: as `Downloader.fetch`.
         """
         directory, known_from = await self._fetch_directory(size_bytes)
-        entries = await asyncio.to_thread(_entries, self._part.path)
-        needed = [entry for entry in entries if self._needs(entry.name)]
-        self.ending = await asyncio.to_thread(_read_from, self._part.path, known_from)
-        wanted = extents(entries, needed, directory)
-        if not any(is_packed(entry.name) for entry in entries):  # they would be opened with the first member
-            self._ahead.begin(wanted)
-        ranges = spans(wanted, known_from=known_from)
-        if sum(end - begin for begin, end in ranges) > MOST_SHARE * size_bytes:
+        # There may be many thousand members: what looks at each is done in threads.
+        plan = await asyncio.to_thread(_plan, self._part.path, self._needs, directory, known_from)
+        self.ending = plan.ending
+        if plan.ahead:
+            self._ahead.begin(plan.wanted)
+        if plan.bytes > MOST_SHARE * size_bytes:
             raise RangesError("most of it is needed")
         self._ahead.arrived(self._part.path, known_from, size_bytes)
-        await self._copy_all(ranges)
-        if long := await asyncio.to_thread(outgrown, self._part.path, wanted):
+        await self._copy_all(plan.ranges)
+        if long := await asyncio.to_thread(outgrown, self._part.path, plan.wanted):
             raise RangesError(f"{long}: it does not fit between its neighbours")
         read = await self._ahead.finish()
-        # What was read without trouble matches its checksums: that are the logs.
-        unread = frozenset(one.name for one in needed if one.name not in read.names or place(one.name) is None)
-        doubt = await asyncio.to_thread(_first_doubt, self._part.path, unread) if unread else ""
-        if doubt:
+        if doubt := await asyncio.to_thread(_first_doubt, self._part.path, plan.wanted, read.names):
             raise RangesError(doubt)
         return Fetched(self._remote.spent_bytes, read.said)
 
@@ -175,19 +184,38 @@ def _read_from(path: Path, begin: int) -> tuple[int, bytes]:
         return begin, file.read()
 
 
+def _plan(path: Path, needs: Needs, directory: int, known_from: int) -> _Plan:
+    """Plan by the directory, which is there with all that comes behind `known_from`.
+
+    Raises:
+        RangesError: as `extents`.
+    """
+    entries = _entries(path)
+    wanted = extents(entries, [entry for entry in entries if needs(entry.name)], directory)
+    nested = any(is_packed(entry.name) for entry in entries)  # they would be opened with the first member
+    return _Plan(_read_from(path, known_from), wanted, spans(wanted, known_from=known_from), ahead=not nested)
+
+
 def _entries(path: Path) -> list[ZipEntry]:
     with path.open("rb") as file:
         entries, _ = read_directory(mapped(file), label=path.name, max_entries=Limits().entries)
     return entries
 
 
-def _first_doubt(path: Path, needed: frozenset[str]) -> str:
-    """Read the needed members as the analysis will; return what is wrong with one, "" if nothing is."""
+def _first_doubt(path: Path, wanted: Iterable[Extent], read: frozenset[str]) -> str:
+    """Read the wanted members as the analysis will, but for those that were; say what is wrong with one, or "".
+
+    What was read without trouble matches its checksum, if it is a log: others are not read to their end.
+    """
+    names = (one.entry.name for one in wanted)
+    unread = {name for name in names if name not in read or place(name) is None}
+    if not unread:
+        return ""
     budget = Budget()
     with path.open("rb") as file:
         sources, _ = open_zip(mapped(file), path.name, budget)
     for source in sources:
-        if source.name in needed:
+        if source.name in unread:
             for _ in source.chunks():
                 if budget.problems:
                     break

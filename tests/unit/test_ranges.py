@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import re
+import time
 import zipfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
@@ -20,11 +21,13 @@ from analyzers.analyze import analyze
 from analyzers.model import Source
 from bot.archives import open_bundle
 from bot.diagnose import diagnose_path, packaged_rules
+from bot.github.ahead import Ahead
 from bot.github.artifacts import is_needed
-from bot.github.members import extents, spans
-from bot.github.ranges import RangesError
+from bot.github.members import Members, _plan, extents, spans
+from bot.github.parts import Part
+from bot.github.ranges import RangesError, Write
 from bot.github.storage import TRIES
-from bot.zip_directory import STORED, ZipEntry
+from bot.zip_directory import STORED, ZipEntry, directory_place
 from handlers.context import Artifact, Fetched, Files
 from tests.logs import raised
 
@@ -311,6 +314,38 @@ async def test_a_file_of_another_size_than_github_says_is_fetched_whole(storage:
     storage.always("GET /blob", serve(packed()))
     other = replace(artifact(packed()), size_bytes=len(packed()) + 1)
     assert path_of(await files.artifact(other)).read_bytes() == packed()
+
+
+class Local:
+    """A remote file that is here."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.size_bytes, self.spent_bytes = len(data), 0
+
+    async def end(self, most_bytes: int) -> tuple[int, bytes]:
+        return self.size_bytes - most_bytes, self._data[-most_bytes:]
+
+    async def copy(self, begin: int, end: int, write: Write) -> None:
+        await write(begin, self._data[begin:end])
+
+
+async def test_thousands_of_members_are_looked_at_off_the_loop(tmp_path: Path) -> None:
+    """Told by the processor time of the loop's own thread, beside that of the same work done here."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for rank in range(5_000):
+            archive.writestr(f"1/none_ab/attempt_0/{rank}/stderr.log", "fine")
+        archive.writestr("checkpoints/model.bin", bytes(2_000_000))
+    data, part = buffer.getvalue(), Part(tmp_path / "a.zip")
+    members = Members(Local(data), part, is_needed, Ahead(None))  # type: ignore[arg-type]
+    before = time.thread_time()
+    await members.fetch(size_bytes=len(data))
+    spent_s, before = time.thread_time() - before, time.thread_time()
+    begin, _ = directory_place(data)
+    assert len(_plan(part.path, is_needed, begin, begin).wanted) == 5_000
+    assert spent_s < (time.thread_time() - before) / 2
+    part.discard()
 
 
 def test_near_members_are_read_together_and_long_ones_in_turns() -> None:
