@@ -67,8 +67,16 @@ class Anchors:
         #: (index of the anchor, start, end) of all occurrences of all anchors in one line.
         self.find_in_line = complete_search(self.literals)
         self._searches: dict[tuple[frozenset[int], frozenset[bytes], bool], KeySearch] = {}
+        self._alone: dict[tuple[str, ...], frozenset[int]] = {}
         self._remember = remember
         self._little_bytes = 0
+
+    def without_window(self, literals: tuple[str, ...]) -> frozenset[int]:
+        """Return the indices of those of these anchors that ask for no lines after theirs."""
+        if literals not in self._alone:
+            found = (index for index, one in enumerate(self.anchors) if one.literal in literals and not one.after)
+            self._alone[literals] = frozenset(found)
+        return self._alone[literals]
 
     def book(self, size_bytes: int | None) -> bool:
         """Say whether a log of this size and all before it are too little to choose keys for; None is not."""

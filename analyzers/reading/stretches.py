@@ -17,9 +17,7 @@ class Stretches:
         """Prepare; an anchor that asks for the lines after it is not for stretches."""
         self._pattern = alike.stretch
         self._anchors = anchors
-        self.common = frozenset(
-            index for index, one in enumerate(anchors.anchors) if one.literal in alike.anchors and not one.after
-        )
+        self.common = anchors.without_window(alike.anchors)
         self._end = 0  # of what is known of the block at hand
         self._foreign: list[int] = []  # the lines before it that are alike and hold another anchor
 
