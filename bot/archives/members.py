@@ -16,6 +16,7 @@ from bot.zip_directory import DEFLATED, NotZipError, ZipEntry, data_range, print
 ZIP_END_BYTES = 22 + 65_535
 #: Linux maps so many bytes around a byte that is touched, also those that were given back before.
 _MAPPED_AROUND = 64 * 1024
+SHRUNK = "it is cut short: the file shrank while it was read"
 Mapped = mmap.mmap | bytes
 Found = tuple[tuple[Source, ...], tuple[Skipped, ...]]
 
@@ -56,6 +57,9 @@ def open_zip(data: Mapped, label: str, budget: Budget, *, folder: str = "") -> F
 
 
 def _zip_pieces(data: Mapped, entry: ZipEntry, name: str, budget: Budget) -> Iterator[bytes]:
+    if has_shrunk(data):
+        budget.stop(name, SHRUNK)
+        return
     place = data_range(data, entry)
     if place is None:
         budget.stop(name, "the archive is damaged here: its header is missing")
@@ -75,13 +79,26 @@ def _zip_pieces(data: Mapped, entry: ZipEntry, name: str, budget: Budget) -> Ite
         yield piece
         del piece  # not kept while the next one is made: that takes the same place, still in the cache
     if crc != entry.crc:
-        budget.stop(name, "it does not fit its checksum: what it says may be wrong")
+        budget.stop(name, SHRUNK if has_shrunk(data) else "it does not fit its checksum: what it says may be wrong")
+
+
+def has_shrunk(data: Mapped) -> bool:
+    """Whether a mapped file is shorter than it was: a log that is rotated, an archive that is fetched anew.
+
+    To touch what is gone would end the process at once, by SIGBUS.
+    """
+    return isinstance(data, mmap.mmap) and data.size() < len(data)
 
 
 def slices(data: Mapped, begin: int, end: int) -> Iterator[bytes]:
-    """Yield data[begin:end] in pieces; pages of the file that were read are given back, so that memory stays flat."""
+    """Yield data[begin:end] in pieces, fewer if the file shrinks meanwhile.
+
+    Pages of the file that were read are given back, so that memory stays flat.
+    """
     for at in range(begin, end, PACKED_PIECE):
         upto = min(at + PACKED_PIECE, end)
+        if has_shrunk(data):
+            return
         try:
             yield data[at:upto]
         finally:  # nobody asks for more once a member's end is known
@@ -137,5 +154,7 @@ def _tar_pieces(data: Mapped, begin: int, end: int, name: str, budget: Budget) -
         if not budget.spend(name, done, done):
             return
         yield piece
+    if has_shrunk(data):
+        budget.stop(name, SHRUNK)
     if end > len(data):
         budget.stop(name, "it is cut short: the archive ends inside it")

@@ -17,8 +17,10 @@ from analyzers.records import dataclass
 from bot.archives.budget import FILE_PIECE, PIECE, Budget, UnreadableError
 from bot.archives.inflate import gunzipped
 from bot.archives.members import (
+    SHRUNK,
     Found,
     Mapped,
+    has_shrunk,
     has_zip_end,
     is_gzip,
     is_tar,
@@ -181,6 +183,8 @@ def _mapped_pieces(data: Mapped, budget: Budget) -> Iterator[bytes]:
         if not budget.spend(JOB_LOG, done, done):
             return
         yield piece
+    if has_shrunk(data):
+        budget.stop(JOB_LOG, SHRUNK)
 
 
 def _open_folder(root: str, budget: Budget) -> tuple[tuple[Source, ...], tuple[Skipped, ...]]:

@@ -1,10 +1,14 @@
-"""What is unpacked to the disk while an archive is read has a limit, all of it together, and the disk may be full."""
+"""What is unpacked to the disk while an archive is read has a limit; the disk may be full, and a file may shrink."""
 
 from __future__ import annotations
 
 import errno
+import gzip
 import os
+import random
+import tarfile
 import tempfile
+import zipfile
 from pathlib import Path
 from typing import Any, Self
 
@@ -102,3 +106,31 @@ def test_standard_input_that_finds_no_room_is_told(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("bot.archives.opening._stdin_pieces", lambda: iter([bytes(2000)]))
     with pytest.raises(UnreadableError, match=r"standard input: .* No space left"):
         open_bundle("-")
+
+
+@pytest.mark.parametrize("kind", ["log", "gz", "stored", "deflated", "tar"])
+def test_a_file_that_shrinks_is_told_and_ends_nothing(tmp_path: Path, kind: str) -> None:
+    """What a mapped file has lost must not be touched: the system ends who does."""
+    text = random.Random(1).randbytes(3_000_000)
+    path = tmp_path / f"a.{'zip' if kind in ('stored', 'deflated') else kind}"
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED if kind == "stored" else zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a.log", text)
+            archive.writestr("b.log", text)
+    elif kind == "tar":
+        (tmp_path / "a.log").write_bytes(text)
+        with tarfile.open(path, "w") as tar:
+            tar.add(tmp_path / "a.log", "a.log")
+            tar.add(tmp_path / "a.log", "b.log")
+    else:
+        path.write_bytes(gzip.compress(text, 1) if kind == "gz" else text)
+    opened = open_bundle(str(path))
+    logs = [*opened.bundle.sources, *filter(None, [opened.bundle.job_log])]
+    first = iter(logs[0].chunks())
+    begun = next(first)
+    os.truncate(path, 100)
+    assert len(begun) + sum(map(len, first)) < len(text)
+    for log in logs[1:]:
+        assert list(log.chunks()) == []
+    assert set(why(opened)) == {log.name for log in logs}
+    assert all(each.startswith("it is cut short") for each in why(opened).values())
