@@ -58,6 +58,7 @@ class Shelf:
         self._taken_bytes = 0
         self._coming_bytes = 0
         self._measured_at = -MEASURED_S
+        self._measuring = asyncio.Lock()
         self._digests: LRUCache[Path, str] = LRUCache(DIGESTS_KEPT)
 
     def place(self, repo: Repo, run_id: int, name: str) -> Path:
@@ -120,10 +121,11 @@ class Shelf:
             self._taken_bytes += size_bytes  # until it is measured again
 
     async def _fits(self, size_bytes: int) -> bool:
-        now = asyncio.get_running_loop().time()
-        if now - self._measured_at >= MEASURED_S:
-            self._measured_at = now
-            self._taken_bytes = await asyncio.to_thread(taken, self._folder)
+        async with self._measuring:  # whoever comes meanwhile must not go by what was there long ago, or by nothing
+            now = asyncio.get_running_loop().time()
+            if now - self._measured_at >= MEASURED_S:
+                self._taken_bytes = await asyncio.to_thread(taken, self._folder)
+                self._measured_at = now
         there = self._taken_bytes + self._coming_bytes
         return not there or there + size_bytes <= self._room.max_bytes
 

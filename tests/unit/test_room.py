@@ -79,3 +79,18 @@ async def test_an_empty_folder_takes_any_file_and_downloads_under_way_count(tmp_
     shelf._measured_at = -shelves.MEASURED_S  # nothing has really come
     async with asyncio.timeout(20), shelf.room_for(50), shelf.room_for(50):
         assert shelf._coming_bytes == 100
+
+
+async def test_all_who_come_at_once_count_what_is_there(tmp_path: Path) -> None:
+    """As after a restart, when nothing has been measured yet."""
+    there = tmp_path / "1" / "5" / "a.zip"
+    there.parent.mkdir(parents=True)
+    there.write_bytes(BODY)
+    shelf = Shelf(tmp_path, Room(max_bytes=len(BODY) + 1000))
+
+    async def enter() -> None:
+        async with shelf.room_for(2000):
+            pytest.fail("there was no room")
+
+    refused = await asyncio.gather(*(enter() for _ in range(3)), return_exceptions=True)
+    assert [type(one) for one in refused] == [RateLimitedError] * 3
