@@ -47,6 +47,8 @@ class Words:
     def __init__(self, rules: RuleSet) -> None:
         """Compile the words."""
         self._find_hints = rules.find_hints
+        of_ranks = {rule.hint for rule in rules if rule.where is not Where.JOB}
+        self._of_ranks = frozenset(place for place, hint in enumerate(rules.hints) if hint in of_ranks)
         self._find_words = complete_search([word.encode() for word in _WORDS])
 
     def said_in(self, lines: Sequence[Line]) -> set[int]:
@@ -54,8 +56,10 @@ class Words:
         raw = [line.text.encode(errors="replace") for line in lines]
         ends = list(accumulate(len(one) + 1 for one in raw))
         text = b"\n".join(raw)
-        said = {bisect_right(ends, at) for find in (self._find_words, self._find_hints) for _, at, _ in find(text)}
-        return said | {place for place, line in enumerate(lines) if line.text[:1] in RULES}
+        said = {bisect_right(ends, at) for _, at, _ in self._find_words(text)}
+        said.update(bisect_right(ends, at) for hint, at, _ in self._find_hints(text) if hint in self._of_ranks)
+        said.update(place for place, line in enumerate(lines) if line.text[:1] in RULES)
+        return said
 
 
 class Stream:
