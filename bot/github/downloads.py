@@ -34,6 +34,8 @@ from bot.github.storage import (
 log = structlog.get_logger()
 
 LONGEST_S: Final = 30 * 60.0
+#: What a try must have brought to count as one that went well until it broke.
+PROGRESS_BYTES: Final = 8 * 1024**2
 #: Below this size one request for the whole file is quicker than the directory and the members one after the other.
 RANGES_FROM_BYTES: Final = 10_000_000
 
@@ -182,17 +184,23 @@ class Downloader:
         return Got(wanted.path, part.digest(), said)
 
     async def _persist(self, wanted: Wanted, part: _Whole, url: URL | None) -> None:
-        """Try until the part is whole, with a new signed URL each time; the first time with `url` if there is one."""
-        for tried in range(1, TRIES + 1):
-            if url is None or tried > 1:
-                url = parse_url(await wanted.locate())
+        """Try until the part is whole, with a new signed URL each time; the first time with `url` if there is one.
+
+        A try that came much further than all before begins the count anew: a long file may break more often.
+        """
+        tried = furthest = 0
+        while True:
+            tried += 1
             try:
-                await self._stream(url, wanted, part)
+                await self._stream(url or parse_url(await wanted.locate()), wanted, part)
             except BrokenError as exc:
+                if part.size >= furthest + PROGRESS_BYTES:
+                    tried, furthest = 1, part.size
                 log.info("download.broken", file=wanted.path.name, why=str(exc), bytes=part.size, tried=tried)
                 if tried == TRIES:
                     raise self._storage.gave_up(exc) from exc
                 await self._storage.pause(tried)
+                url = None
             else:
                 return
 

@@ -15,6 +15,8 @@ from aiohttp import web
 from fakes import make_job
 from github_double import BASE, REPO, Double, Say, gateway, storage_double
 
+from bot.github import downloads
+from bot.github.storage import TRIES
 from handlers.context import Files
 
 BODY = os.urandom(90_000)
@@ -70,6 +72,36 @@ async def test_what_is_not_the_rest_does_not_pass_for_it(storage: Double, files:
 
 def begin_of(request: web.Request) -> int:
     return int(request.headers["Range"].removeprefix("bytes=").split("-")[0])
+
+
+@pytest.mark.parametrize(("step", "comes"), [(10_000, True), (1_500, False)])
+async def test_tries_that_bring_it_forward_do_not_count(
+    storage: Double, files: Files, monkeypatch: pytest.MonkeyPatch, step: int, *, comes: bool
+) -> None:
+    monkeypatch.setattr(downloads, "PROGRESS_BYTES", 10_000)
+    headers = {"ETag": '"e"'}
+
+    def breaks(request: web.Request) -> Say:
+        if "Range" not in request.headers:
+            return Say(body=BODY, headers=headers, cut_after=step)
+        said = rest(BODY, begin_of(request))
+        return replace(said, cut_after=step) if len(said.body or b"") > step else said
+
+    storage.always("GET /blob", breaks)
+    assert (await files.job_log(JOB)).why == (
+        "" if comes else "could not be downloaded: the connection broke (ClientPayloadError)"
+    )
+    assert (len(storage.asked) > TRIES) == comes
+
+
+async def test_what_starts_over_each_time_is_given_up(
+    storage: Double, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It came as far before: that is no progress."""
+    monkeypatch.setattr(downloads, "PROGRESS_BYTES", 10_000)
+    storage.always("GET /blob", Say(body=BODY, cut_after=50_000))
+    assert (await files.job_log(JOB)).why.startswith("could not be downloaded: ")
+    assert len(storage.asked) == TRIES
 
 
 async def test_a_log_that_comes_packed_is_not_gone_on_with(storage: Double, files: Files) -> None:
