@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from analyzers.records import dataclass
 
@@ -213,13 +213,12 @@ def _columns() -> int:
     return shutil.get_terminal_size((0, 0)).columns
 
 
-def _ranks(budget: Budget) -> str:
-    """Say of how many ranks something has been read: ", 12 ranks"; nothing if no log belongs to one."""
-    from analyzers.reading.layout import place  # noqa: PLC0415 (loaded long before there is progress to show)
-
-    places = [place(name) for name in tuple(budget.read)]
-    ranks = {(one.run, one.local_rank) for one in places if one is not None and one.local_rank is not None}
-    return f", {len(ranks)} rank{'s' if len(ranks) > 1 else ''}" if ranks else ""
+def _width(terminal: TextIO) -> int:
+    """Return how many columns a terminal has; one that does not say has enough."""
+    try:
+        return os.get_terminal_size(terminal.fileno()).columns or sys.maxsize
+    except (OSError, ValueError):
+        return sys.maxsize
 
 
 class _Progress:
@@ -229,6 +228,8 @@ class _Progress:
         self._shown = shown
         self._next = time.monotonic() + PROGRESS_AFTER_S
         self._drawn = False
+        self._looked_at = 0  # of the names of what was read
+        self._ranks: set[object] = set()
 
     def update(self, budget: Budget) -> None:
         """Take how far the reading has come; called in any thread."""
@@ -237,7 +238,20 @@ class _Progress:
             return
         self._next = now + PROGRESS_EVERY_S
         self._drawn = True
-        print(f"\rread {budget.total / 1024**2:.0f} MB{_ranks(budget)} ...", end="", file=sys.stderr, flush=True)
+        told = f"read {budget.total / 1024**2:.0f} MB{self._count_ranks(budget)} ..."
+        # A line that breaks would stay above the next one.
+        print(f"\r{told[: _width(sys.stderr) - 1]}", end="", file=sys.stderr, flush=True)
+
+    def _count_ranks(self, budget: Budget) -> str:
+        """Say of how many ranks something has been read: ", 12 ranks"; nothing if no log belongs to one."""
+        from analyzers.reading.layout import place  # noqa: PLC0415 (loaded long before there is progress to show)
+
+        names = tuple(budget.read)
+        new, self._looked_at = names[self._looked_at :], len(names)
+        places = [one for one in map(place, new) if one is not None and one.local_rank is not None]
+        self._ranks.update((one.run, one.local_rank) for one in places)
+        count = len(self._ranks)
+        return f", {count} rank{'s' if count > 1 else ''}" if count else ""
 
     def clear(self) -> None:
         if self._drawn:

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from job_logs import failed, job_log, step
 
+from analyzers.reading import layout
 from bot.cli import analyze
 
 OOM = """Traceback (most recent call last):
@@ -285,3 +286,23 @@ def test_progress_is_shown_for_long_work_only(
             progress.update(Budget(read=logs, total=megabytes << 20))
         progress.clear()
         assert capsys.readouterr().err == expected
+
+
+def test_progress_stays_in_one_line_and_counts_each_name_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from bot.archives import Budget
+
+    now, looked = [0.0], []
+    place = layout.place
+    monkeypatch.setattr(analyze.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(layout, "place", lambda name: (looked.append(name), place(name))[1])
+    monkeypatch.setattr(analyze, "_width", lambda _: 20)
+    progress, budget = analyze._Progress(shown=True), Budget(total=12345 << 20)
+    for rank in range(3):
+        budget.read[f"1/none_ab12cd34/attempt_0/{rank}/stdout.log"] = 1
+        now[0] += 1
+        progress.update(budget)
+    told = ["read 12345 MB, 1 ra", "read 12345 MB, 2 ra", "read 12345 MB, 3 ra"]
+    assert capsys.readouterr().err.split("\r")[1:] == told
+    assert looked == list(budget.read)
