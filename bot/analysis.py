@@ -177,7 +177,7 @@ class AnalysisPool:
         workers = [self._idle.get_nowait() for _ in range(self._idle.qsize())]
         try:
             await asyncio.gather(*(worker.start() for worker in workers))
-        except (TimeoutError, BrokenExecutor):
+        except BrokenExecutor:
             log.exception("analysis.not_started")
         finally:
             for worker in workers:

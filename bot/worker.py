@@ -72,7 +72,7 @@ class Worker:
         """Start the process now, so that its first job need not wait for it."""
         try:
             await self._started()
-        except (TimeoutError, BrokenExecutor, asyncio.CancelledError):
+        except (BrokenExecutor, asyncio.CancelledError):
             self.kill()
             raise
 
@@ -84,8 +84,12 @@ class Worker:
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(1, mp_context=context, initializer=start_worker, initargs=(self._spool,))
             started = self._begin(self._pool)
-            async with asyncio.timeout(START_LIMIT_S):
-                pid = await asyncio.wrap_future(started)
+            try:
+                async with asyncio.timeout(START_LIMIT_S):
+                    pid = await asyncio.wrap_future(started)
+            except TimeoutError as error:  # the machine is to blame, and not the log
+                self.kill()
+                raise BrokenExecutor(f"the process was not ready within {START_LIMIT_S:.0f} s") from error
             self._process = next((child for child in multiprocessing.active_children() if child.pid == pid), None)
         return self._pool
 

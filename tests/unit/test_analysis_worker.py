@@ -20,6 +20,7 @@ import pytest
 import structlog
 
 from analyzers.model import Category
+from bot import worker as workers
 from bot.analysis import AnalysisPool
 from bot.analysis_worker import Answer, Said, diagnose_files, unknown
 from bot.worker import Worker
@@ -149,6 +150,16 @@ async def test_a_process_that_cannot_be_started_is_told_and_tried_again(monkeypa
         pid = analysis._workers[0].pid
         assert "within 4 s" in await ask(analysis, "hangs")
         await wait_for_end(pid)
+
+
+async def test_a_process_that_does_not_come_up_is_not_the_log_s_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "START_LIMIT_S", 0.0)
+    async with pool() as analysis:
+        assert "ended unexpectedly" in await ask(analysis, "fine")
+        await analysis.warm()
+        assert analysis._workers[0].pid == 0
+        monkeypatch.undo()
+        assert (await ask(analysis, "fine")).startswith("fine in ")
 
 
 async def test_who_is_cancelled_while_a_death_is_looked_into_leaves_a_worker_that_works(
