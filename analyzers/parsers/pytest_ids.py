@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from analyzers.patterns import pattern
@@ -24,7 +23,7 @@ _PLAIN = (
     rf" {{0,400}}(?:\[ {{0,2}}\d{{1,3}}%\])?{_COLOUR} {{0,9}}\n"
 )
 #: Many such lines one after the other.
-PLAIN_RESULTS = Alike(re.compile(f"(?:{_PLAIN})+".encode()), (".py::", "PASSED", "SKIPPED"))
+PLAIN_RESULTS = Alike(pattern(f"(?:{_PLAIN})+".encode()), (".py::", "PASSED", "SKIPPED"))
 
 
 def read_results(stretch: Stretch) -> Iterator[tuple[str, str, int, int]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from analyzers.reading.clean import without_controls
+from analyzers.records import dataclass
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -29,7 +30,8 @@ class Line(NamedTuple):
     by_torch: bool = False
 
 
-class Stretch(NamedTuple):
+@dataclass(frozen=True)
+class Stretch:
     """Whole lines one after the other, ending in a line feed; `number` and `offset` are those of the first.
 
     `text` is ASCII and may have colours.
@@ -53,7 +55,8 @@ class Stretch(NamedTuple):
         return [(end - len(texts) + row, without_controls(text)) for row, text in enumerate(texts)]
 
 
-class Rest(NamedTuple):
+@dataclass(frozen=True)
+class Rest:
     """The last lines of a log, which no anchor asked for: nothing is in them that is looked for in all of it."""
 
     last: tuple[Line, ...]
@@ -63,11 +66,12 @@ class Rest(NamedTuple):
         return iter(self.last)
 
 
-class Alike(NamedTuple):
+@dataclass(frozen=True)
+class Alike:
     """Lines that may be handed on as a stretch: many are read in the time of one.
 
     `stretch` matches whole lines of ASCII, without prefixes and with nothing but colours to be cleaned off; `anchors`
-    are the ones that they may hold.
+    are the ones that they may hold, the first of them in the first 500 bytes of each.
     """
 
     stretch: re.Pattern[bytes]

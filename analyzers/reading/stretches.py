@@ -9,6 +9,9 @@ from analyzers.reading.anchors import Anchors
 from analyzers.reading.lines import Alike
 from analyzers.reading.literals import Search
 
+#: Within so many bytes of a line that may stand in a stretch its first anchor is found.
+_SIGN_BYTES = 500
+
 
 class Stretches:
     """The stretches of one log. In `common` are the indices of the anchors that may stand in them."""
@@ -16,6 +19,7 @@ class Stretches:
     def __init__(self, alike: Alike, anchors: Anchors) -> None:
         """Prepare; an anchor that asks for the lines after it is not for stretches."""
         self._pattern = alike.stretch
+        self._sign = alike.anchors[0].encode()
         self._anchors = anchors
         self.common = anchors.without_window(alike.anchors)
         self._end = 0  # of what is known of the block at hand
@@ -34,6 +38,8 @@ class Stretches:
             others: gives a search for all other anchors that still count.
         """
         if start >= self._end:
+            if block.find(self._sign, start, start + _SIGN_BYTES) < 0:  # as in logs without tests
+                return b""
             found = self._pattern.match(block, start, stop)
             if found is None:
                 return b""

@@ -19,6 +19,7 @@ from analyzers.parsers.stream import Words
 from analyzers.reading import scan
 from analyzers.reading.layout import Kind, place
 from analyzers.reading.scan import Alike, Anchor, Anchors, Line, LogScan, Rest, Stretch
+from analyzers.records import replace
 from bot.diagnose import packaged_rules
 from tests.logs import source
 
@@ -176,7 +177,7 @@ def test_each_line_is_looked_at_once() -> None:
     ):  # another anchor in each; caps that are reached
         looked_at.clear()
         data = "".join(f"{ROW}_{name}_{number} PASSED\n" for number in range(500))
-        found = parts(data, anchors, PLAIN_RESULTS._replace(stretch=watched), len(data))[0]
+        found = parts(data, anchors, replace(PLAIN_RESULTS, stretch=watched), len(data))[0]
         assert one_by_one(found) == one_by_one(parts(data, anchors, NOTHING, len(data))[0])
         assert sum(looked_at) <= len(data)
         assert len(looked_at) <= 2
