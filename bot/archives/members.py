@@ -14,8 +14,9 @@ from bot.zip_directory import DEFLATED, NotZipError, ZipEntry, data_range, print
 
 #: The record at a zip file's end, and the longest comment that may follow it (APPNOTE.TXT 4.3.16).
 ZIP_END_BYTES = 22 + 65_535
-#: Linux maps so many bytes around a byte that is touched, also those that were given back before.
-_MAPPED_AROUND = 64 * 1024
+#: Linux maps so many bytes around a byte that is touched, also those that were given back before: where the file system
+#: keeps files in large blocks (folios), a whole one, which is a huge page at most.
+_MAPPED_AROUND = 2 * 1024**2
 SHRUNK = "it is cut short: the file shrank while it was read"
 Mapped = mmap.mmap | bytes
 Found = tuple[tuple[Source, ...], tuple[Skipped, ...]]

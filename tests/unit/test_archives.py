@@ -340,11 +340,13 @@ def resident_kb(mapped_file: Path) -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux tells what of a file is in memory")
-def test_what_was_read_of_a_mapped_file_is_given_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("block_bytes", [4_096, 512 * 1024, 8 * 1024**2])
+def test_what_was_read_of_a_mapped_file_is_given_back(tmp_path: Path, block_bytes: int) -> None:
+    """The system keeps, and maps, what was written at once in larger blocks."""
     path = tmp_path / "mapped"
     with path.open("w+b", buffering=0) as file:
-        for _ in range(2_048):
-            file.write(bytes(4_096))  # page by page, or the system keeps and maps larger blocks of them
+        for _ in range(8 * 1024**2 // block_bytes):
+            file.write(bytes(block_bytes))
         data = mapped(file)
     for begin, end in ((50_001, 3_000_001), (3_000_001, 8 << 20)):
         assert sum(map(len, slices(data, begin, end))) == end - begin
