@@ -17,6 +17,8 @@ from analyzers.rules import RuleSet, Where
 #: launch_nemo_run_workload.py starts the whole test anew when it takes a failure for a passing one.
 _LAUNCH = pattern(r"\bLaunching job \S+ for experiment ")
 _LAUNCH_ENDED = pattern(r"\bJob (?P<how>failed|succeeded) with status: ")
+#: What the two hold: looking for it first takes a tenth of the time, and nearly no line has it.
+_LAUNCHING, _ENDED = "Launching job ", " with status: "
 
 
 class _Launches:
@@ -36,11 +38,12 @@ class _Launches:
         self.signal: Finding | None = None
 
     def feed(self, line: JobLine) -> None:
-        if not line.task and _LAUNCH.search(line.text):
+        says = "" if line.task else line.text
+        if _LAUNCHING in says and _LAUNCH.search(says):
             if self._line:
                 self._ended.append(self._launch())
             self._begin(line.number)
-        elif not line.task and (ended := _LAUNCH_ENDED.search(line.text)):
+        elif _ENDED in says and (ended := _LAUNCH_ENDED.search(says)):
             self._failed = ended["how"] == "failed"
         elif not self._launcher.feed(line.plain()):
             self.script.feed(line)
