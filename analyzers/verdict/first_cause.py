@@ -42,12 +42,19 @@ _OF_A_PEER = frozenset(
 )
 #: The rule that knows them by the number of the error; any other knows more.
 _BY_NUMBER = "connection-errno"
+#: NCCL's word for whatever it did not expect: a peer that leaves while it connects is such a thing.
+_UNEXPECTED = "nccl-internal"
 _ON_THIS_NODE = pattern(r"\b(?:localhost|127\.0\.0\.1|0\.0\.0\.0)\b|\[::1?\]")
+#: The other side does not answer any more: its link is down, or its process has gone.
+_RETRIES_SPENT = pattern(r"Got completion from peer .*(?:status=\w*\(?|with error )1[23]\b")
 
 
 def may_be_a_peers(finding: Finding) -> bool:
     """Whether an error may only say that another process is gone: the cause as long as nobody has one of its own."""
-    if finding.category is Category.NETWORK and _ON_THIS_NODE.search(finding.error.message):
+    said = finding.error.message
+    if finding.category is Category.NETWORK and (_ON_THIS_NODE.search(said) or _RETRIES_SPENT.search(said)):
+        return True
+    if finding.rule == _UNEXPECTED:
         return True
     name = (finding.error.type or "").rpartition(".")[2]
     return name in _OF_A_PEER and finding.rule in (None, _BY_NUMBER)

@@ -298,6 +298,8 @@ def test_an_abort_after_the_last_exception_is_only_a_bad_exit(rules: RuleSet) ->
         "ConnectionRefusedError: [Errno 111] Connection refused",
         "EOFError",
         "requests.exceptions.ConnectionError: HTTPConnectionPool(host='localhost', port=81): Read timed out.",
+        "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, internal error, NCCL version 2.28.9",
+        "RuntimeError: NET/IB: Got completion from peer 10.0.3.7<4711> with status=12 opcode=0 len=0 vendor err 129",
     ],
 )
 def test_what_may_be_the_end_of_another_process_yields_to_a_cause(rules: RuleSet, end: str) -> None:
