@@ -135,8 +135,7 @@ class Stream:
         chains = len(self._traces.chains)
         if not self._traces.feed(line):
             return False
-        if len(self._traces.chains) > chains:
-            self.reading.during.append(self._pytest.current_id)
+        self.reading.during += [self._pytest.current_id] * (len(self._traces.chains) - chains)
         return True
 
     def _note(self, line: Line, text: str) -> None:
