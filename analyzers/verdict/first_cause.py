@@ -27,8 +27,10 @@ EXPLAINS = (
 #: Whoever talks to another process (a manager, a server that another rank runs) sees no more of its end than these.
 _OF_A_PEER = frozenset(
     {
+        "ActorDiedError",  # ray
         "Again",  # zmq
         "BrokenPipeError",
+        "BrokenProcessPool",
         "CancelledError",
         "ConnectionAbortedError",
         "ConnectionRefusedError",
@@ -38,6 +40,7 @@ _OF_A_PEER = frozenset(
         "IncompleteReadError",
         "ServerDisconnectedError",
         "TimeoutError",
+        "nixlRemoteDisconnectError",
     }
 )
 #: The rule that knows them by the number of the error; any other knows more.
@@ -45,6 +48,7 @@ _BY_NUMBER = "connection-errno"
 #: NCCL's word for whatever it did not expect: a peer that leaves while it connects is such a thing.
 _UNEXPECTED = "nccl-internal"
 _ON_THIS_NODE = pattern(r"\b(?:localhost|127\.0\.0\.1|0\.0\.0\.0)\b|\[::1?\]")
+_HELPER_GONE = pattern(r"^(?:DataLoader worker \(pid\(s\) [\d, ]+\)|Pin memory thread) exited unexpectedly")
 #: The other side does not answer any more: its link is down, or its process has gone.
 _RETRIES_SPENT = pattern(r"Got completion from peer .*(?:status=\w*\(?|with error )1[23]\b")
 
@@ -56,8 +60,9 @@ def may_be_a_peers(finding: Finding) -> bool:
         return True
     if finding.rule == _UNEXPECTED:
         return True
-    name = (finding.error.type or "").rpartition(".")[2]
-    return name in _OF_A_PEER and finding.rule in (None, _BY_NUMBER)
+    if finding.rule not in (None, _BY_NUMBER):
+        return False
+    return (finding.error.type or "").rpartition(".")[2] in _OF_A_PEER or bool(_HELPER_GONE.search(said))
 
 
 def first_cause(stories: Mapping[int, RankStory], causes: Mapping[int, Finding], exits: Exits) -> Finding:

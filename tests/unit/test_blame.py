@@ -298,6 +298,8 @@ def test_an_abort_after_the_last_exception_is_only_a_bad_exit(rules: RuleSet) ->
         "ConnectionRefusedError: [Errno 111] Connection refused",
         "EOFError",
         "requests.exceptions.ConnectionError: HTTPConnectionPool(host='localhost', port=81): Read timed out.",
+        "RuntimeError: DataLoader worker (pid(s) 4711, 4712) exited unexpectedly",
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.",
         "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, internal error, NCCL version 2.28.9",
         "RuntimeError: NET/IB: Got completion from peer 10.0.3.7<4711> with status=12 opcode=0 len=0 vendor err 129",
     ],
