@@ -21,6 +21,8 @@ from config.rule_files import fix_document, remembered, rule_documents
 #: More threads than this wait for each other's Python code; fewer bytes than that are read before threads have started.
 MOST_THREADS = 4
 THREADS_FROM_BYTES = 16 * 1024**2
+#: Of smaller logs than this on the average Python's part is the larger one, and that cannot be done at once.
+THREADS_FROM_BYTES_EACH = 600 * 1024
 
 
 @dataclass(frozen=True)
@@ -116,9 +118,9 @@ def _diagnose_rest(
 
 def _in_threads(opened: Opened) -> RunAll:
     """Run readings in threads where there is enough to read: inflating and searching release the interpreter's lock."""
-    size_bytes = sum(source.size_bytes or 0 for source in opened.bundle.sources)
+    sizes = [source.size_bytes or 0 for source in opened.bundle.sources]
     threads = min(_processors(), MOST_THREADS)
-    if threads < 2 or size_bytes < THREADS_FROM_BYTES:
+    if threads < 2 or sum(sizes) < max(THREADS_FROM_BYTES, THREADS_FROM_BYTES_EACH * len(sizes)):
         return one_by_one
 
     def run(tasks: Sequence[Task]) -> Iterable[LogReading]:
