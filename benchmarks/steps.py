@@ -53,6 +53,11 @@ def whole_process_of_many_ranks(bench: Bench) -> list[Row]:
     return against_the_manual_way(bench, 64, 64, runs=min(bench.runs, 2))
 
 
+def whole_process_of_small_logs(bench: Bench) -> list[Row]:
+    """As many ranks as there may be, with little to say each: what a log costs, not what its bytes cost."""
+    return against_the_manual_way(bench, 512, 1, runs=bench.runs)
+
+
 def against_the_manual_way(bench: Bench, ranks: int, mb: float, *, runs: int) -> list[Row]:
     path = bench.artifact(ranks, mb)
     pairs = in_turns(unzip_and(GREP, path), analyses(path), runs=runs)
@@ -199,6 +204,7 @@ STEPS: tuple[Callable[[Bench], list[Row]], ...] = (
     event_loop,
     remote_archive,
     whole_process_of_many_ranks,
+    whole_process_of_small_logs,
     planted_lines,
 )
 
