@@ -92,5 +92,11 @@ class Pairs:
 def in_turns(peer: Callable[[], Cost], ours: Callable[[], Cost], *, runs: int) -> Pairs:
     """Measure both `runs` times, in turns; a first run of ours warms the caches for both and is not counted."""
     ours()
-    costs = [(peer(), ours()) for _ in range(runs)]
+    costs = [(at_rest(peer), at_rest(ours)) for _ in range(runs)]
     return Pairs(tuple(one for one, _ in costs), tuple(one for _, one in costs))
+
+
+def at_rest(run: Callable[[], Cost]) -> Cost:
+    """Run once the disk has what was written before: a tree that was unpacked a moment ago keeps a processor busy."""
+    os.sync()
+    return run()
