@@ -36,14 +36,19 @@ class Caps:
         """The keys that were given up."""
         return self._noisy
 
-    def count(self, inside: Sequence[Match], key: bytes) -> bool:
-        """Count the anchors inside of a line that has this key; say whether one of them is not used up."""
+    def count(self, inside: Sequence[Match], key: bytes) -> tuple[list[Match], bool]:
+        """Count the anchors inside of a line that has this key.
+
+        Returns:
+            Those that were still looked for: of the others it depends on the keys whether they are met. And whether one
+            is not used up.
+        """
         anchors, counts = self._anchors.anchors, self.counts
-        live = known = renewing = False
-        for index, _, _ in inside:
+        live = renewing = False
+        known = [match for match in inside if match[0] not in self._dropped]
+        for index, _, _ in known:
             if index in self._dropped:
                 continue
-            known = True
             count = counts[index] = counts[index] + 1
             if index in self._before:
                 count -= self._before[index]
@@ -57,7 +62,7 @@ class Caps:
             self.renew()
         if not known and key not in self.search.own:
             self._miss(key)
-        return live
+        return known, live
 
     def count_all(self, many: bytes, common: frozenset[int]) -> bool:
         """Count the lines of a stretch, in which no others occur; False, and nothing is counted, if one is used up."""

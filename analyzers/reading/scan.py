@@ -113,8 +113,7 @@ class LogScan:
             inside: list[Match] = []
             live = False
             if hit is not None and hit[1] < end:
-                inside = self._anchors.find_in_line(raw)
-                live = self._caps.count(inside, self._hits.key(hit))
+                inside, live = self._caps.count(self._anchors.find_in_line(raw), self._hits.key(hit))
             if live or self._window > 0:
                 self._pass_over(block, passed, start)
                 passed = end

@@ -7,7 +7,7 @@ import tracemalloc
 from collections.abc import Iterator, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from analyzers.model import Source
@@ -86,6 +86,7 @@ def test_without_native_code_the_answer_is_the_same(pure: Anchors, data: bytes) 
 
 @settings(deadline=None)
 @given(TEXTS)
+@example(b"boom" * 4 + b"Error: boom\nboomfault triggered")  # used up in one line, and met by another's key in the next
 def test_before_keys_are_chosen_the_answer_is_the_same(data: bytes) -> None:
     fresh = Anchors(ANCHORS)
     fresh._little_bytes = -len(data)
