@@ -42,7 +42,7 @@ _USAGE = pattern(
 
 
 class Words:
-    """What a line must hold to be of interest to a parser that waits, or to a rule; but for `Stream.feed` alone."""
+    """Without one of these a line says nothing to a parser that waits for its own words, nor to any rule."""
 
     def __init__(self, rules: RuleSet) -> None:
         """Compile the words."""

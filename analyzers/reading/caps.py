@@ -59,7 +59,7 @@ class Caps:
             else:
                 self._change(self._dropped | {index})
         if renewing:
-            self.renew()
+            self._renew()
         if not known and key not in self.search.own:
             self._miss(key)
         return known, live
@@ -72,7 +72,7 @@ class Caps:
             return False
         for index, count in counts.items():
             self.counts[index] = count
-        self.renew()
+        self._renew()
         return True
 
     def search_without(self, common: frozenset[int]) -> Search:
@@ -83,7 +83,7 @@ class Caps:
         """Whether the line that was counted last was not too many of this anchor."""
         return self.counts[index] - self._before.get(index, 0) <= self._anchors.anchors[index].most
 
-    def renew(self) -> None:
+    def _renew(self) -> None:
         """Something else was met: what is told again is looked for anew."""
         for index in self._before:
             self._before[index] = self.counts[index]

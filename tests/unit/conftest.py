@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from bot.demo.state import Pull
     from bot.github.gateway import Gateway
+    from handlers.context import Files
 
 # What the fixtures need is loaded by those tests that ask for one: most of the folder are pure functions.
 
@@ -33,6 +34,14 @@ async def made(github: Double, tmp_path: Path) -> AsyncIterator[Gateway]:
 
     async with gateway(github, tmp_path) as built:
         yield built
+
+
+@pytest.fixture
+def files(made: Gateway) -> Files:
+    """The downloads of one repository."""
+    from github_double import REPO
+
+    return made.for_repo(REPO)[2]
 
 
 @pytest.fixture

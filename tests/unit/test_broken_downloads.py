@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from fakes import make_job
-from github_double import BASE, REPO, Double, Say, gateway, storage_double
+from github_double import BASE, Double, Say, storage_double
 
 from bot.github import downloads
 from bot.github.storage import TRIES
@@ -29,12 +29,6 @@ async def storage(github: Double) -> AsyncIterator[Double]:
     async with storage_double() as running:
         github.always(LOG, Say(302, headers={"Location": f"{running.url}/blob?s=1"}))
         yield running
-
-
-@pytest.fixture
-async def files(github: Double, tmp_path: Path) -> AsyncIterator[Files]:
-    async with gateway(github, tmp_path) as built:
-        yield built.for_repo(REPO)[2]
 
 
 async def log_of(files: Files) -> bytes:

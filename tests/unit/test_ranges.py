@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from github_double import BASE, REPO, Clock, Double, Say, gateway, storage_double
+from github_double import BASE, Clock, Double, Say, storage_double
 
 from analyzers.analyze import analyze
 from analyzers.model import Source
@@ -79,12 +79,6 @@ async def storage(github: Double) -> AsyncIterator[Double]:
     async with storage_double() as running:
         github.always(ZIP, Say(302, headers={"Location": f"{running.url}/blob?s=1"}))
         yield running
-
-
-@pytest.fixture
-async def files(github: Double, tmp_path: Path) -> AsyncIterator[Files]:
-    async with gateway(github, tmp_path) as built:
-        yield built.for_repo(REPO)[2]
 
 
 def path_of(fetched: Fetched) -> Path:
